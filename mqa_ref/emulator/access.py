@@ -1,0 +1,213 @@
+"""Checked accesses of one CTA to its own memories and barriers; a breach is reported and execution goes on."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mqa_ref.emulator.barriers import MBarrier
+from mqa_ref.emulator.clocks import Clock, Conflict, Where
+from mqa_ref.emulator.copies import GRANULE, swizzle_order
+from mqa_ref.emulator.decode import WIDTH_TYPES, width_of
+from mqa_ref.emulator.descriptors import MatrixDescriptor, operand_addresses
+from mqa_ref.emulator.global_access import Addresses, GlobalAccess
+from mqa_ref.emulator.products import granules_of
+from mqa_ref.emulator.ptx import Instruction
+from mqa_ref.emulator.tensormap import TensorMap
+from mqa_ref.emulator.warp import LANES, Lanes, Warp
+
+MBARRIER_BYTES = 8
+
+_swizzle_order = lru_cache(maxsize=256)(swizzle_order)
+
+
+@lru_cache(maxsize=1024)
+def _operand(
+    descriptor: MatrixDescriptor, rows: int, width: int, base: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    offsets = operand_addresses(descriptor, rows, width) - base
+    return offsets, granules_of(offsets)
+
+
+class Access(GlobalAccess):
+    """The part of a CTA that touches memory."""
+
+    # registers
+
+    def watched_register(self, warp: Warp, slot: int, instruction: Instruction) -> Lanes:
+        """Value of a register that was not written by all lanes, or is still being loaded; moves may read the
+        latter.
+        """
+        if warp.uninitialised(slot):
+            self.report(
+                "uninitialised_register", "a register is read that was never written", warp, instruction
+            )
+        elif warp.in_flight(slot) and not instruction.opcode.startswith("mov."):
+            message = "the result of a tcgen05.ld is used before tcgen05.wait::ld"
+            self.report("tmem_load_not_waited", message, warp, instruction)
+        found = warp.regs[slot]
+        kind = self.grid.code.program.registers[slot]
+        return np.zeros(LANES, WIDTH_TYPES[width_of(kind)]) if found is None else found
+
+    # shared memory
+
+    def tensor_map(self, address: int) -> TensorMap:
+        """The decoded tensor map at a parameter address."""
+        return self.grid.tensor_map(address)
+
+    def swizzle_order(self, destination: int, size: int, mode: int) -> NDArray[np.int64] | None:
+        """See ``copies.swizzle_order``."""
+        return _swizzle_order(self.shared.base, destination, size, mode)
+
+    def operand_place(
+        self, descriptor: MatrixDescriptor, rows: int, width: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Byte offsets [rows, width] of a matrix operand and its granules, or None when out of bounds."""
+        offsets, granules = _operand(descriptor, rows, width, self.shared.base)
+        if granules[0] < 0 or (int(granules[-1]) + 1) * GRANULE > self.shared.data.size:
+            return None
+        return offsets, granules
+
+    def load_shared(
+        self, warp: Warp, addresses: Addresses, size: int, instruction: Instruction
+    ) -> NDArray[np.uint8]:
+        """Bytes [32, size]; lanes that are not active give zeros."""
+        out = np.zeros((LANES, size), np.uint8)
+        active = addresses[warp.mask]
+        self._check_alignment(active, size, warp, instruction)
+        span = int(active.max()) - int(active.min()) + size
+        offset = self.shared.offset(int(active.min()), span)
+        if offset is None:
+            self.report("shared_out_of_bounds", f"a load at {int(active.max()):#x}", warp, instruction)
+            return out
+        offsets = (active - self.shared.base)[:, None] + np.arange(size)
+        out[warp.mask] = self.shared.data[offsets]
+        granules = granules_of(offsets)
+        self._check_barrier_bytes(granules, warp, instruction)
+        self.read_shared_shadow(granules, warp.index, warp.clock, warp, instruction)
+        return out
+
+    def store_shared(
+        self, warp: Warp, addresses: Addresses, raw: NDArray[np.uint8], instruction: Instruction
+    ) -> None:
+        """Store the rows of ``raw`` [32, size] of the active lanes."""
+        size = raw.shape[1]
+        active = addresses[warp.mask]
+        self._check_alignment(active, size, warp, instruction)
+        if self.shared.offset(int(active.min()), int(active.max()) - int(active.min()) + size) is None:
+            self.report("shared_out_of_bounds", f"a store at {int(active.max()):#x}", warp, instruction)
+            return
+        offsets = (active - self.shared.base)[:, None] + np.arange(size)
+        self.shared.data[offsets] = raw[warp.mask]
+        granules = granules_of(offsets)
+        self._check_barrier_bytes(granules, warp, instruction)
+        self.write_shared_shadow(granules, warp.index, warp.clock, warp, instruction)
+
+    def _check_barrier_bytes(self, granules: NDArray[np.int64], warp: Warp, instruction: Instruction) -> None:
+        for address in self.barriers:
+            first = (address - self.shared.base) // GRANULE
+            if ((granules >= first) & (granules < first + MBARRIER_BYTES // GRANULE)).any():
+                self.report("mbarrier_misuse", "an mbarrier object is accessed like data", warp, instruction)
+
+    def read_shared_shadow(
+        self, where: Where, agent: int, clock: Clock, warp: Warp, instruction: Instruction
+    ) -> None:
+        """Record a read of granules and report a conflict."""
+        self._shared_conflict(self.shadow.read(where, agent, clock), agent, warp, instruction)
+
+    def write_shared_shadow(
+        self, where: Where, agent: int, clock: Clock, warp: Warp, instruction: Instruction
+    ) -> None:
+        """Record a write of granules and report a conflict."""
+        self._shared_conflict(self.shadow.write(where, agent, clock), agent, warp, instruction)
+
+    def _shared_conflict(
+        self, conflict: Conflict | None, agent: int, warp: Warp, instruction: Instruction
+    ) -> None:
+        if conflict is None:
+            return
+        at = self.shared.base + conflict.where * GRANULE
+        if conflict.kind == "uninitialised":
+            message = f"shared memory at {at:#x} is read before anything was written there"
+            self.report("uninitialised_shared", message, warp, instruction)
+            return
+        one, other = self.agent_name(conflict.agent), self.agent_name(agent)
+        message = f"{conflict.kind} race at {at:#x} between {one} and {other}"
+        self.report("race_shared", message, warp, instruction)
+
+    # tensor memory
+
+    def read_tmem(self, warp: Warp, where: slice, instruction: Instruction) -> None:
+        """Record a warp's read of tensor memory and report a conflict."""
+        self.check_tmem(self.tmem.shadow.read(where, warp.index, warp.clock), warp, instruction)
+
+    def check_tmem(self, conflict: Conflict | None, warp: Warp, instruction: Instruction) -> None:
+        """Report a conflict in tensor memory."""
+        if conflict is None:
+            return
+        if conflict.kind == "uninitialised":
+            message = "tensor memory is read before anything was written there"
+            self.report("uninitialised_tmem", message, warp, instruction)
+            return
+        message = f"{conflict.kind} race in tensor memory with {self.agent_name(conflict.agent)}"
+        self.report("race_tmem", message, warp, instruction)
+
+    def check_tmem_owned(self, start: int, columns: int, warp: Warp, instruction: Instruction) -> bool:
+        """Report columns that no allocation holds; the access itself goes on, as the hardware's does."""
+        if self.tmem.owns(start, columns):
+            return True
+        if self.tmem.was_freed(start, columns):
+            kind, message = "tmem_freed_in_use", "tensor memory is used after it was freed"
+        else:
+            kind, message = "tmem_misuse", f"columns {start} to {start + columns - 1} are not allocated"
+        self.report(kind, message, warp, instruction)
+        return False
+
+    # mbarriers
+
+    def init_barrier(self, warp: Warp, address: int, count: int, instruction: Instruction) -> None:
+        """mbarrier.init at a shared address."""
+        if address % MBARRIER_BYTES or self.shared.offset(address, MBARRIER_BYTES) is None:
+            self.report("mbarrier_misuse", f"mbarrier.init at {address:#x}", warp, instruction)
+            return
+        if address in self.barriers:
+            self.report(
+                "mbarrier_misuse", f"the mbarrier at {address:#x} is initialised twice", warp, instruction
+            )
+        self.barriers[address] = MBarrier(address, count, warp.index, int(warp.clock[warp.index]))
+
+    def barrier(
+        self, warp: Warp, address: int, instruction: Instruction, *, asynchronous: bool = False
+    ) -> MBarrier | None:
+        """The mbarrier at ``address``, which must have been initialised before the use in the order of
+        synchronisation.
+
+        A signal of an ``asynchronous`` operation needs in addition a fence.mbarrier_init between (PTX ISA,
+        "fence").
+        """
+        found = self.barriers.get(address)
+        if found is None:
+            self.report("mbarrier_misuse", f"no mbarrier was initialised at {address:#x}", warp, instruction)
+            return None
+        if found.init_clock > warp.clock[found.initialiser]:
+            message = f"{self.barrier_name(found)} is used, but warp {found.initialiser} may not have initialised it"
+            self.report("mbarrier_misuse", message, warp, instruction)
+        elif asynchronous and (
+            found.fence_clock is None or found.fence_clock > warp.clock[found.initialiser]
+        ):
+            message = f"{self.barrier_name(found)} is signalled asynchronously with no fence after its initialisation"
+            self.report("mbarrier_misuse", message, warp, instruction)
+        return found
+
+    def barrier_name(self, barrier: MBarrier) -> str:
+        """An mbarrier in words."""
+        return f"the mbarrier at shared offset {barrier.address - self.shared.base}"
+
+    def describe(self, barrier: MBarrier, parity: int) -> str:
+        """What a thread that waits for a phase waits for."""
+        return (
+            f"{self.barrier_name(barrier)}, phase parity {parity} (phase {barrier.phase}: "
+            f"{barrier.pending} of {barrier.count} arrivals and {barrier.tx} bytes missing)"
+        )

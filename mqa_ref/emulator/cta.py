@@ -1,0 +1,185 @@
+"""One CTA: its warps, memories and barriers, and the loop that runs them to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mqa_ref.emulator.access import Access
+from mqa_ref.emulator.barriers import NamedBarrier
+from mqa_ref.emulator.clocks import CopySlots, Shadow, new_clock
+from mqa_ref.emulator.copies import GRANULE
+from mqa_ref.emulator.memory import SharedMemory
+from mqa_ref.emulator.policy import QUANTUM, Pending, Policy
+from mqa_ref.emulator.ptx import Instruction
+from mqa_ref.emulator.tmem import TensorMemory, TensorPipe
+from mqa_ref.emulator.warp import BLOCKED, EXITED, JUMPED, LANES, Lanes, Warp
+from mqa_ref.errors import EmulatorError
+
+if TYPE_CHECKING:
+    from mqa_ref.emulator.machine import Grid
+
+NAMED_BARRIERS = 16
+
+
+class Cta(Access):
+    """Runs one CTA of a grid. ``budget`` bounds the warp instructions it may execute."""
+
+    def __init__(
+        self, grid: Grid, index: tuple[int, int, int], number: int, policy: Policy, budget: int
+    ) -> None:
+        self.grid, self.index, self.number, self.policy, self.budget = grid, index, number, policy, budget
+        self.memory, self.log, self.machine = grid.memory, grid.log, grid.machine
+        self.parameters = grid.parameters
+        self.threads = int(np.prod(grid.block))
+        if self.threads % LANES:
+            raise EmulatorError(f"a block of {self.threads} threads is not made of whole warps")
+        count = self.threads // LANES
+        self.shared = SharedMemory(grid.shared_bytes)
+        self.shadow = Shadow(-(-grid.shared_bytes // GRANULE), 2 * count)
+        self.tmem = TensorMemory(2 * count)
+        self.slots = CopySlots(2 * count)
+        self.barriers = {}
+        self.named: dict[int, NamedBarrier] = {}
+        self.pipes: dict[int, TensorPipe] = {}
+        self.pending: list[Pending] = []
+        self.instructions = 0
+        self.warps = [Warp(self, w, self._registers(w)) for w in range(count)]
+
+    def _registers(self, warp: int) -> list[Lanes | None]:
+        registers = self.grid.code.template.copy()
+        for name, slot in self.grid.code.specials.items():
+            registers[slot] = self.grid.special(name, self.index, warp)
+        return registers
+
+    # asynchronous operations
+
+    def start_async(self, pipe: int | None, complete: Callable[[], None]) -> None:
+        """Put an operation in flight; with the eager policy it completes at once."""
+        if self.policy.order == "eager":
+            complete()
+        else:
+            self.pending.append(Pending(pipe, complete))
+
+    def _completable(self) -> list[Pending]:
+        seen: set[int] = set()
+        able = []
+        for operation in self.pending:
+            if operation.pipe is None or operation.pipe not in seen:
+                able.append(operation)
+            if operation.pipe is not None:
+                seen.add(operation.pipe)
+        return able
+
+    def pipe(self, warp: Warp) -> TensorPipe:
+        """The tensor pipe of a warp."""
+        if warp.index not in self.pipes:
+            self.pipes[warp.index] = TensorPipe(len(self.warps) + warp.index)
+        return self.pipes[warp.index]
+
+    def named_barrier(self, number: int, expected: int, warp: Warp, instruction: Instruction) -> NamedBarrier:
+        """Barrier ``number`` of the CTA; a use with another thread count than the arrivals before it is a finding."""
+        barrier = self.named.setdefault(number, NamedBarrier())
+        if not 0 <= number < NAMED_BARRIERS or expected % LANES or not 0 < expected <= self.threads:
+            message = f"named barrier {number} for {expected} threads of a CTA of {self.threads}"
+            self.report("mbarrier_misuse", message, warp, instruction)
+        elif barrier.threads and barrier.expected != expected:
+            message = (
+                f"named barrier {number} is used for {expected} and for {barrier.expected} threads at once"
+            )
+            self.report("mbarrier_misuse", message, warp, instruction)
+        return barrier
+
+    # the loop
+
+    def run(self) -> int:
+        """Run to the end, to a hang or to the instruction budget; returns the warp instructions executed."""
+        turn = 0
+        while True:
+            living = [w for w in self.warps if not w.done]
+            if not living:
+                break
+            ready = [w for w in living if w.wake()]
+            able = self._completable()
+            if not ready and not able:
+                self._hang(living)
+                return self.instructions
+            what, number, quantum = self.policy.pick(len(ready), len(able), turn)
+            if what == "async":
+                self.pending.remove(able[number])
+                able[number].complete()
+            elif quantum == QUANTUM:
+                for warp in ready:
+                    self._run_warp(warp, quantum)
+            else:
+                self._run_warp(ready[number], quantum)
+            turn += 1
+            if self.instructions > self.budget:
+                where = ", ".join(f"warp {w.index} at PTX line {self._line(w)}" for w in living if not w.done)
+                message = f"more than {self.budget} warp instructions: {where}"
+                self.log.add("runaway", message, cta=self.number)
+                return self.instructions
+        self._at_exit()
+        return self.instructions
+
+    def _line(self, warp: Warp) -> int:
+        instructions = self.grid.code.program.instructions
+        return instructions[min(warp.pc, len(instructions) - 1)].line
+
+    def _run_warp(self, warp: Warp, quantum: int) -> None:
+        operations = self.grid.code.operations
+        executed = 0
+        while executed < quantum:
+            signal = operations[warp.pc](warp)
+            executed += 1
+            if signal is None:
+                warp.pc += 1
+            elif signal == EXITED:
+                warp.leave()
+                if warp.done or warp.waiting is not None:
+                    break
+            elif signal == BLOCKED:
+                if not warp.others:
+                    break
+            else:
+                assert signal == JUMPED
+            if warp.others:
+                warp.reconverge()
+                if warp.waiting is not None:
+                    break
+        warp.instructions += executed
+        self.instructions += executed
+
+    def _hang(self, living: list[Warp]) -> None:
+        waits = "; ".join(f"warp {w.index} waits for {w.describe_wait()}" for w in living)
+        first = next((w for w in living if w.waiting is not None), None)
+        instruction = first.waiting.instruction if first is not None and first.waiting is not None else None
+        self.log.add("hang", f"no warp can go on: {waits}", cta=self.number, instruction=instruction)
+
+    def _at_exit(self) -> None:
+        for operation in self.pending:
+            operation.complete()
+        seen = new_clock()
+        for warp in self.warps:
+            np.maximum(seen, warp.clock, out=seen)
+        copies = len(self.slots.unseen(seen))
+        if copies:
+            self.log.add(
+                "async_in_flight_at_exit", f"{copies} tile loads were never waited for", cta=self.number
+            )
+        for index, pipe in self.pipes.items():
+            if pipe.clock[pipe.agent] > seen[pipe.agent]:
+                message = f"tensor operations of warp {index} were never waited for"
+                self.log.add("async_in_flight_at_exit", message, cta=self.number, warp=index)
+        for warp in self.warps:
+            if warp.loads:
+                message = f"{len(warp.loads)} tcgen05.ld were never waited for"
+                load = warp.loads[0].instruction
+                self.log.add(
+                    "async_in_flight_at_exit", message, cta=self.number, warp=warp.index, instruction=load
+                )
+        for start, columns in self.tmem.allocated.items():
+            message = f"{columns} columns of tensor memory at {start} are never freed"
+            self.log.add("tmem_leak", message, cta=self.number)

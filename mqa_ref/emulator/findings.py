@@ -1,0 +1,50 @@
+"""Gathers what the machine sees, one entry per kind and place in the PTX.
+
+Kinds of severity "error": ``race_shared``, ``race_tmem``, ``uninitialised_shared``, ``uninitialised_tmem``,
+``uninitialised_register``, ``hang``, ``runaway``, ``mbarrier_misuse``, ``mbarrier_over_arrival``,
+``mbarrier_tx_range``, ``global_out_of_bounds``, ``shared_out_of_bounds``, ``misaligned``, ``input_written``,
+``global_write_conflict``, ``read_before_griddepcontrol_wait``, ``async_in_flight_at_exit``, ``tmem_misuse``,
+``tmem_freed_in_use``, ``tmem_leak``, ``tmem_load_not_waited``. Of severity "info": ``tma_out_of_range_fill``,
+``contractible_mul_add``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mqa_ref.emulator.ptx import Instruction
+from mqa_ref.findings import Finding, Severity
+
+INFO_KINDS = frozenset({"tma_out_of_range_fill", "contractible_mul_add"})
+
+
+class FindingLog:
+    """All findings of one launch, in the order in which they were first seen."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, int | None], Finding] = {}
+
+    def add(
+        self,
+        kind: str,
+        message: str,
+        *,
+        cta: int | None = None,
+        warp: int | None = None,
+        instruction: Instruction | None = None,
+    ) -> None:
+        """Record one finding; a repetition at the same line only raises its count (warp and CTA are the first
+        ones).
+        """
+        line = instruction.line if instruction else None
+        key = (kind, line)
+        if key in self._seen:
+            self._seen[key] = replace(self._seen[key], count=self._seen[key].count + 1)
+            return
+        severity: Severity = "info" if kind in INFO_KINDS else "error"
+        text = instruction.text if instruction else None
+        self._seen[key] = Finding(kind, severity, message, cta, warp, line, text)
+
+    def all(self) -> tuple[Finding, ...]:
+        """The findings, errors first."""
+        return tuple(sorted(self._seen.values(), key=lambda finding: finding.severity != "error"))

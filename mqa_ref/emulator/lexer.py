@@ -1,0 +1,104 @@
+"""PTX text to tokens: comments are dropped, every token keeps the line it stands on.
+
+Source of the lexical rules: PTX ISA, chapter "Syntax" (source format, comments, identifiers, integer and
+floating-point constants). Standing: doc.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mqa_ref.errors import EmulatorError
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>[ \t\r]+)
+  | (?P<newline>\n)
+  | (?P<comment>//[^\n]*|/\*.*?\*/)
+  | (?P<string>"[^"\n]*")
+  | (?P<float>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16})
+  | (?P<number>0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+\.\d+(?:[eE][+-]?\d+)?|\d+U?)
+  | (?P<name>[A-Za-z_$%.][\w$%.]*(?:::[\w$.]+)*)
+  | (?P<punct>[@!{}\[\],;:+\-|()<>=*])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token: ``kind`` is "name", "number", "float", "string" or "punct"; ``line`` is 1-based."""
+
+    kind: str
+    text: str
+    line: int
+
+
+def tokenize(ptx: str) -> list[Token]:
+    """All tokens of ``ptx``. Raises EmulatorError at the first character that is no PTX token."""
+    tokens: list[Token] = []
+    line, position = 1, 0
+    while position < len(ptx):
+        match = _TOKEN.match(ptx, position)
+        if match is None:
+            raise EmulatorError(f"PTX line {line}: {ptx[position : position + 20]!r} is not a PTX token")
+        kind, text = str(match.lastgroup), match.group()
+        if kind == "newline":
+            line += 1
+        elif kind == "comment":
+            line += text.count("\n")
+        elif kind != "space":
+            tokens.append(Token(kind, text, line))
+        position = match.end()
+    return tokens
+
+
+class TokenStream:
+    """The tokens of a PTX text, taken one by one."""
+
+    def __init__(self, ptx: str) -> None:
+        self.lines = ptx.split("\n")
+        self.tokens = tokenize(ptx)
+        self.at = 0
+
+    def peek(self) -> Token | None:
+        """The next token, not taken."""
+        return self.tokens[self.at] if self.at < len(self.tokens) else None
+
+    def next(self) -> Token:
+        """Take the next token."""
+        token = self.peek()
+        if token is None:
+            raise EmulatorError("PTX ends in the middle of a statement")
+        self.at += 1
+        return token
+
+    def accept(self, text: str) -> bool:
+        """Take the next token if it is ``text``."""
+        token = self.peek()
+        if token is not None and token.text == text:
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, text: str) -> Token:
+        """Take the next token, which must be ``text``."""
+        token = self.next()
+        if token.text != text:
+            raise self.error(token.line, f"{token.text!r} stands where {text!r} is expected")
+        return token
+
+    def error(self, line: int, what: str) -> EmulatorError:
+        """An error that shows the line."""
+        return EmulatorError(f"PTX line {line}: {what} in: {self.lines[line - 1].strip()}")
+
+    def skip_line(self, line: int) -> None:
+        """Drop the rest of a line."""
+        while (token := self.peek()) is not None and token.line == line:
+            self.at += 1
+
+    def integer(self) -> int:
+        """Take an integer constant."""
+        token = self.next()
+        return int(token.text.rstrip("U"), 0)

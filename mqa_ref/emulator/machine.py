@@ -1,0 +1,129 @@
+"""Runs every CTA of one launch and gathers what happened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mqa_ref.emulator.cta import Cta
+from mqa_ref.emulator.decode import PARAM_BASE, Code
+from mqa_ref.emulator.findings import FindingLog
+from mqa_ref.emulator.host import LaunchCall
+from mqa_ref.emulator.memory import GlobalMemory
+from mqa_ref.emulator.policy import Policy
+from mqa_ref.emulator.tensormap import TensorMap, decode_tensor_map
+from mqa_ref.emulator.warp import LANES, Lanes
+from mqa_ref.errors import EmulatorError
+from mqa_ref.findings import Finding
+from mqa_ref.numerics import MachineModel
+
+MAX_SHARED_BYTES = 232448
+"""Dynamic shared memory a CTA can have on SM100 (CUDA C++ Programming Guide, "Technical Specifications")."""
+TENSOR_MAP_BYTES = 128
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one launch did: hazards, CTAs run, warp instructions executed, seconds of wall time."""
+
+    findings: tuple[Finding, ...]
+    ctas: int
+    instructions: int
+    seconds: float
+
+
+class Grid:
+    """What all CTAs of a launch share."""
+
+    def __init__(
+        self, code: Code, call: LaunchCall, memory: GlobalMemory, machine: MachineModel | str
+    ) -> None:
+        self.code, self.memory, self.machine = code, memory, machine
+        self.extent, self.block = call.grid, call.block
+        self.shared_bytes = code.program.shared_static_bytes + call.shared_bytes
+        self.parameters = call.parameters
+        self.overlaps = call.overlaps or code.uses_grid_wait
+        self.log = FindingLog()
+        self._maps: dict[int, TensorMap] = {}
+        self._thread_registers: dict[tuple[str, int], Lanes] = {}
+        required = code.program.required_threads
+        threads = call.block[0] * call.block[1] * call.block[2]
+        if required is not None and threads != required:
+            raise EmulatorError(f"launched with {threads} threads a CTA, the PTX requires {required}")
+        if self.shared_bytes > MAX_SHARED_BYTES:
+            raise EmulatorError(
+                f"{self.shared_bytes} bytes of shared memory asked for, {MAX_SHARED_BYTES} exist"
+            )
+
+    def special(self, name: str, index: tuple[int, int, int], warp: int) -> Lanes:
+        """Value of a special register in one warp of the CTA at ``index`` (PTX ISA, "Special Registers")."""
+        axis = "xyz".find(name[-1])
+        if name.startswith("%tid.") or name in ("%laneid", "%warpid"):
+            if (name, warp) not in self._thread_registers:
+                self._thread_registers[name, warp] = _thread_register(name, warp, self.block)
+            return self._thread_registers[name, warp]
+        per_axis = {"%ctaid": index, "%nctaid": self.extent, "%ntid": self.block}
+        per_axis |= {"%cluster_ctaid": (0, 0, 0), "%cluster_nctaid": (1, 1, 1)}
+        single = {"%cluster_ctarank": 0, "%cluster_nctarank": 1}
+        stem = name.rpartition(".")[0]
+        if name in single:
+            return np.full(LANES, single[name], np.uint32)
+        if stem not in per_axis or axis < 0:
+            raise EmulatorError(f"special register {name} is not modelled")
+        return np.full(LANES, per_axis[stem][axis], np.uint32)
+
+    def tensor_map(self, address: int) -> TensorMap:
+        """The tensor map in the parameter space at a generic address, decoded once."""
+        if address not in self._maps:
+            start = address - PARAM_BASE
+            if not 0 <= start <= len(self.parameters) - TENSOR_MAP_BYTES:
+                raise EmulatorError(f"a tensor map at {address:#x} is no kernel parameter")
+            self._maps[address] = decode_tensor_map(self.parameters[start : start + TENSOR_MAP_BYTES])
+        return self._maps[address]
+
+
+def _thread_register(name: str, warp: int, block: tuple[int, int, int]) -> Lanes:
+    thread = np.arange(warp * LANES, (warp + 1) * LANES)
+    width, height, _ = block
+    values = {
+        "%tid.x": thread % width,
+        "%tid.y": thread // width % height,
+        "%tid.z": thread // (width * height),
+        "%laneid": thread % LANES,
+        "%warpid": thread // LANES,
+    }
+    return values[name].astype(np.uint32)
+
+
+def run_grid(
+    code: Code,
+    call: LaunchCall,
+    memory: GlobalMemory,
+    *,
+    machine: MachineModel | str = "sm100",
+    order: str = "eager",
+    seed: int = 0,
+    budget: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Outcome:
+    """Execute a launch CTA by CTA.
+
+    ``budget`` bounds the warp instructions of each CTA: past it the CTA is stopped with the finding "runaway".
+    ``progress`` is called with (CTAs done, CTAs). Raises EmulatorError for anything that is not modelled.
+    """
+    grid = Grid(code, call, memory, machine)
+    started = time.perf_counter()
+    instructions, number = 0, 0
+    total = call.grid[0] * call.grid[1] * call.grid[2]
+    for z in range(call.grid[2]):
+        for y in range(call.grid[1]):
+            for x in range(call.grid[0]):
+                policy = Policy(order, seed + number)
+                instructions += Cta(grid, (x, y, z), number, policy, budget).run()
+                number += 1
+                if progress is not None:
+                    progress(number, total)
+    return Outcome(grid.log.all(), number, instructions, time.perf_counter() - started)

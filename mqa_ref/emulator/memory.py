@@ -1,0 +1,97 @@
+"""Global memory as separate allocations, and the shared memory of one CTA.
+
+Every access is checked against the exact bounds of an allocation; allocations lie far apart, so an address
+one byte past an allocation belongs to none. Loads out of bounds deliver zeros and stores are dropped, after
+the finding is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mqa_ref.errors import EmulatorError
+
+SHARED_BASE = 1024
+_FIRST_ADDRESS = 0x7_0000_0000_0000
+_SPACING = 1 << 40
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass
+class Allocation:
+    """One buffer: ``data`` its bytes, ``address`` where it lies, ``writable`` whether the kernel may store to
+    it.
+
+    ``stores`` counts the stores to each byte (saturating at 255) and ``owner`` holds the CTA of the last
+    store, or -1; both are made only for writable buffers.
+    """
+
+    name: str
+    address: int
+    data: Bytes
+    writable: bool
+    stores: Bytes = field(init=False)
+    owner: NDArray[np.int32] = field(init=False)
+
+    def __post_init__(self) -> None:
+        size = self.data.size if self.writable else 0
+        self.stores = np.zeros(size, np.uint8)
+        self.owner = np.full(size, -1, np.int32)
+
+    @property
+    def end(self) -> int:
+        """First address past the buffer."""
+        return self.address + self.data.size
+
+
+class GlobalMemory:
+    """All allocations of one launch."""
+
+    def __init__(self) -> None:
+        self.allocations: list[Allocation] = []
+
+    def add(self, name: str, data: Bytes, *, writable: bool, offset: int = 0) -> Allocation:
+        """Place ``data`` (a flat uint8 array that is used in place) at an address of the emulator's choice.
+
+        ``offset`` shifts the start from its 1 TiB-aligned place, in bytes.
+        """
+        if data.dtype != np.uint8 or data.ndim != 1 or data.size > _SPACING // 2:
+            raise EmulatorError(f"buffer {name!r}: expected a flat uint8 array below {_SPACING // 2} bytes")
+        address = _FIRST_ADDRESS + len(self.allocations) * _SPACING + offset
+        self.allocations.append(Allocation(name, address, data, writable))
+        return self.allocations[-1]
+
+    def find(self, address: int, size: int) -> Allocation | None:
+        """The allocation that holds all of [address, address + size), or None."""
+        index = (address - _FIRST_ADDRESS) // _SPACING
+        if not 0 <= index < len(self.allocations):
+            return None
+        allocation = self.allocations[index]
+        return allocation if allocation.address <= address and address + size <= allocation.end else None
+
+    def nearest(self, address: int) -> str:
+        """Words for a stray address: which buffer it is closest to and by how much it misses."""
+        index = (address - _FIRST_ADDRESS) // _SPACING
+        if not 0 <= index < len(self.allocations):
+            return f"address {address:#x} is in no buffer"
+        allocation = self.allocations[index]
+        if address < allocation.address:
+            return f"{allocation.address - address} bytes before {allocation.name}"
+        return f"byte {address - allocation.address} of {allocation.name}, which has {allocation.data.size} bytes"
+
+
+class SharedMemory:
+    """The shared memory of one CTA: bytes from address ``SHARED_BASE`` on (1024-aligned, as the swizzle needs)."""
+
+    def __init__(self, size: int) -> None:
+        self.base = SHARED_BASE
+        self.data = np.zeros(size, np.uint8)
+
+    def offset(self, address: int, size: int) -> int | None:
+        """Byte offset of an access of ``size`` bytes, or None when it is out of bounds."""
+        offset = address - self.base
+        return offset if offset >= 0 and offset + size <= self.data.size else None

@@ -1,0 +1,218 @@
+"""tcgen05: allocation of tensor memory, the matrix product, its completion, and loads into registers.
+
+Source: PTX ISA, "tcgen05.alloc / .dealloc / .relinquish_alloc_permit", "tcgen05.mma", "tcgen05.commit",
+"tcgen05.ld", "tcgen05.wait". The arithmetic is ``mqa_ref.numerics.mma`` with the machine of the launch.
+Standing: doc; arithmetic: published.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqa_ref.emulator.decode import OPCODES, Decoder, Operation, opcode
+from mqa_ref.emulator.opcodes.arith import value
+from mqa_ref.emulator.opcodes.memory import address_operand
+from mqa_ref.emulator.products import Product, issue_commit, issue_product
+from mqa_ref.emulator.ptx import Instruction, Reg, Vec
+from mqa_ref.emulator.sync import whole_warp
+from mqa_ref.emulator.tmem import COLUMNS, MIN_COLUMNS, PARTS, PendingLoad, TensorMemory
+from mqa_ref.emulator.warp import LANES, Warp
+
+
+@opcode("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32")
+def _alloc(decoder: Decoder, instruction: Instruction) -> Operation:
+    base, offset = address_operand(decoder, instruction, instruction.operands[0], 32)
+    count = decoder.src(instruction, instruction.operands[1], 32)
+
+    def run(warp: Warp) -> int | None:
+        signal = whole_warp(warp, instruction)
+        if signal is not None:
+            return signal
+        cta = warp.cta
+        columns = int(value(warp, count, instruction)[0])
+        if columns < MIN_COLUMNS or columns > COLUMNS or columns & (columns - 1):
+            cta.report(
+                "tmem_misuse",
+                f"{columns} columns asked for: a power of two from 32 to 512",
+                warp,
+                instruction,
+            )
+            return None
+        if cta.tmem.relinquished:
+            cta.report("tmem_misuse", "allocation after the permit was given up", warp, instruction)
+        start = cta.tmem.allocate(columns)
+        if start is None:
+            cta.report(
+                "tmem_misuse", f"no room for {columns} columns: the allocation never ends", warp, instruction
+            )
+            start = 0
+        addresses = value(warp, base, instruction)[:1].astype(np.int64) + offset
+        raw = np.full((1, 1), start, np.uint32).view(np.uint8)
+        cta.store_shared(warp, np.repeat(addresses, LANES), np.repeat(raw, LANES, axis=0), instruction)
+        return None
+
+    return run
+
+
+@opcode("tcgen05.dealloc.cta_group::1.sync.aligned.b32")
+def _dealloc(decoder: Decoder, instruction: Instruction) -> Operation:
+    base = decoder.src(instruction, instruction.operands[0], 32)
+    count = decoder.src(instruction, instruction.operands[1], 32)
+
+    def run(warp: Warp) -> int | None:
+        signal = whole_warp(warp, instruction)
+        if signal is not None:
+            return signal
+        cta = warp.cta
+        start = int(value(warp, base, instruction)[0])
+        columns = int(value(warp, count, instruction)[0])
+        if cta.tmem.allocated.get(start) != columns:
+            cta.report("tmem_misuse", f"{columns} columns at {start} were never allocated", warp, instruction)
+            return None
+        for part in range(PARTS):
+            granules = TensorMemory.granules(part, start, columns)
+            conflict = cta.tmem.shadow.free(granules, warp.clock)
+            if conflict is not None:
+                message = f"tensor memory is freed while {cta.agent_name(conflict.agent)} may still use it"
+                cta.report("tmem_freed_in_use", message, warp, instruction)
+            cta.tmem.shadow.forget(granules)
+        cta.tmem.free(start)
+        return None
+
+    return run
+
+
+@opcode("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned")
+def _relinquish(decoder: Decoder, instruction: Instruction) -> Operation:
+    def run(warp: Warp) -> int | None:
+        signal = whole_warp(warp, instruction)
+        if signal is None:
+            warp.cta.tmem.relinquished = True
+        return signal
+
+    return run
+
+
+@opcode(
+    "tcgen05.mma.cta_group::1.kind::f8f6f4",
+    "tcgen05.mma.cta_group::1.kind::f8f6f4.collector::a::discard",
+)
+def _mma(decoder: Decoder, instruction: Instruction) -> Operation:
+    operands = list(instruction.operands)
+    d, offset = address_operand(decoder, instruction, operands[0], 32)
+    a, b = (decoder.src(instruction, o, 64) for o in operands[1:3])
+    shape = decoder.src(instruction, operands[3], 32)
+    disabled: list[int] = []
+    if isinstance(operands[4], Vec):
+        disabled = [decoder.src(instruction, item, 32) for item in operands[4].items]
+        del operands[4]
+    if len(operands) != 5:
+        raise decoder.fail(instruction, "expected [d], a, b, descriptor, accumulate")
+    accumulate = decoder.src(instruction, operands[4], 1)
+    flip = isinstance(operands[4], Reg) and operands[4].negated
+
+    def run(warp: Warp) -> None:
+        lanes = warp.mask.nonzero()[0]
+        if len(lanes) != 1:
+            message = f"{len(lanes)} lanes issue the same product; one elected lane is expected"
+            warp.cta.report("tmem_misuse", message, warp, instruction)
+        lane = int(lanes[0])
+        for slot in disabled:
+            if int(value(warp, slot, instruction)[lane]):
+                raise decoder.fail(instruction, "disabled output lanes are not modelled")
+        issue_product(
+            Product(
+                warp,
+                instruction,
+                int(value(warp, d, instruction)[lane]) + offset,
+                int(value(warp, a, instruction)[lane]),
+                int(value(warp, b, instruction)[lane]),
+                int(value(warp, shape, instruction)[lane]),
+                bool(value(warp, accumulate, instruction)[lane]) != flip,
+            )
+        )
+
+    return run
+
+
+@opcode(
+    "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64",
+    "tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64",
+)
+def _commit(decoder: Decoder, instruction: Instruction) -> Operation:
+    base, offset = address_operand(decoder, instruction, instruction.operands[0], 32)
+
+    def run(warp: Warp) -> None:
+        for lane in warp.mask.nonzero()[0].tolist():
+            issue_commit(warp, instruction, int(value(warp, base, instruction)[lane]) + offset)
+
+    return run
+
+
+def _load(columns: int, pack: bool) -> object:
+    """tcgen05.ld.32x32b.xN: register i of lane l is column i of tensor-memory lane l of the warp's part."""
+
+    def build(decoder: Decoder, instruction: Instruction) -> Operation:
+        items = decoder.items(instruction, instruction.operands[0], columns)
+        targets = [decoder.dst(instruction, item, 32) for item in items]
+        base, offset = address_operand(decoder, instruction, instruction.operands[1], 32)
+        span = columns * 2 if pack else columns
+
+        def run(warp: Warp) -> int | None:
+            signal = whole_warp(warp, instruction)
+            if signal is not None:
+                return signal
+            cta, part = warp.cta, warp.index % PARTS
+            address = int(value(warp, base, instruction)[0]) + offset
+            lane, start = address >> 16, address & 0xFFFF
+            if lane != part * LANES:
+                message = f"tcgen05.ld of lane {lane}: this warp reaches the 32 lanes from {part * LANES} on"
+                cta.report("tmem_misuse", message, warp, instruction)
+            owned = cta.check_tmem_owned(start, span, warp, instruction)
+            start = min(start, COLUMNS - span)
+            where = TensorMemory.granules(part, start, span)
+            if owned:
+                cta.read_tmem(warp, where, instruction)
+            warp.loads.append(PendingLoad(where, instruction, cta.tmem.shadow.write_clock[where].copy()))
+            block = cta.tmem.data[part * LANES : (part + 1) * LANES, start : start + span]
+            if pack:
+                block = block[:, 0::2] & np.uint32(0xFFFF) | block[:, 1::2] << np.uint32(16)
+            columns_first = np.ascontiguousarray(block.T)
+            for number, target in enumerate(targets):
+                warp.put(target, columns_first[number])
+            warp.watched.update((target, None) for target in targets)
+            return None
+
+        return run
+
+    return build
+
+
+@opcode("tcgen05.wait::ld.sync.aligned")
+def _wait_load(decoder: Decoder, instruction: Instruction) -> Operation:
+    """The values were delivered at the load; until here the columns must not have changed, so they are read
+    again now.
+    """
+
+    def run(warp: Warp) -> int | None:
+        signal = whole_warp(warp, instruction)
+        if signal is not None:
+            return signal
+        cta = warp.cta
+        for load in warp.loads:
+            changed = (cta.tmem.shadow.write_clock[load.where] != load.written).any()
+            if changed:
+                message = "tensor memory changed between a tcgen05.ld and its tcgen05.wait::ld"
+                cta.report("race_tmem", message, warp, load.instruction)
+            elif (cta.tmem.shadow.writer[load.where] >= 0).all():
+                cta.read_tmem(warp, load.where, load.instruction)
+        warp.loads.clear()
+        warp.landed()
+        return None
+
+    return run
+
+
+for _count in (1, 2, 4, 8, 16, 32, 64, 128):
+    OPCODES[f"tcgen05.ld.sync.aligned.32x32b.x{_count}.b32"] = _load(_count, pack=False)  # type: ignore[assignment]
+    OPCODES[f"tcgen05.ld.sync.aligned.32x32b.x{_count}.pack::16b.b32"] = _load(_count, pack=True)  # type: ignore[assignment]

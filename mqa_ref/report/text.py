@@ -1,0 +1,122 @@
+"""The report for people: one line per case, then every failure with its place and the command that repeats
+it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mqa_ref.report.model import CaseResult, Report
+
+_STYLES = {"pass": "green", "fail": "bold red", "error": "bold red", "unsupported": "yellow"}
+_SHOWN = 3
+_PIPE_WIDTH = 1000
+
+
+def make_console(file: IO[str] | None = None) -> Console:
+    """A console that is plain, and as wide as a line needs, when it does not write to a terminal."""
+    console = Console(file=file, highlight=False)
+    return (
+        console
+        if console.is_terminal
+        else Console(file=file, highlight=False, width=_PIPE_WIDTH, no_color=True)
+    )
+
+
+def render(report: Report, console: Console) -> None:
+    """Write the whole report."""
+    console.print(Text(_heading(report)))
+    console.print(Text(", ".join(f"{name} {value}" for name, value in report.environment.items())))
+    console.print()
+    if report.case_list:
+        console.print(_cases(report, console.is_terminal))
+    for case in report.case_list:
+        if case.status != "pass":
+            console.print()
+            for line in _failure(report, case):
+                console.print(Text(line))
+    notes = list(_notes(report))
+    if notes:
+        console.print()
+        for line in notes:
+            console.print(Text(line))
+    console.print()
+    console.print(Text(summary(report), style=_STYLES[report.status]))
+
+
+def summary(report: Report) -> str:
+    """The verdict in one line."""
+    kinds = ("fail", "error", "unsupported")
+    told = [f"{n} {kind}" for kind in kinds if (n := sum(case.status == kind for case in report.case_list))]
+    cases = f"{report.cases} cases" + (f" ({', '.join(told)})" if told else "")
+    if report.executed == 0:
+        return f"error: nothing ran; {cases}"
+    counts = f"{report.logits} logits compared, {report.mismatched} mismatched, {report.findings} findings"
+    return f"{report.status}: {cases}, {report.ctas} CTAs, {counts}, {report.seconds:.1f} s"
+
+
+def _heading(report: Report) -> str:
+    return (
+        f"kernel {report.kernel}, backend {report.backend}, flow {report.flow}, machine {report.machine},"
+        f" generation {report.generation}, seed {report.seed}"
+    )
+
+
+def _cases(report: Report, terminal: bool) -> Table:
+    table = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=False)
+    table.add_column("case", no_wrap=True)
+    table.add_column("lengths", overflow="fold")
+    for name in ("page", "heads", "next_n", "CTAs", "logits", "wrong", "findings", "s"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    several = len({case.order for case in report.case_list}) > 1
+    for case in report.case_list:
+        compared = case.comparison
+        table.add_row(
+            f"{case.name} [{case.order}]" if several else case.name,
+            ",".join(str(length) for length in case.shape["lengths"]),
+            *(str(case.shape[name]) for name in ("page", "heads", "next_n", "num_sms")),
+            str(compared.compared) if compared else "-",
+            str(compared.mismatched) if compared else "-",
+            str(len(case.errors)),
+            f"{case.seconds:.1f}",
+            Text(case.status, style=_STYLES[case.status]),
+        )
+    return table
+
+
+def _failure(report: Report, case: CaseResult) -> Iterator[str]:
+    yield f"{case.status.upper()} {case.name} (case id {case.case_id}): {case.why}"
+    if case.message:
+        yield f"  {case.error}: {case.message}"
+    compared = case.comparison
+    if compared is not None and not compared.equal:
+        classes = ", ".join(f"{kind} {count}" for kind, count in compared.counts.items() if count)
+        yield f"  {compared.mismatched} of {compared.compared} logits are wrong: {classes}"
+        if compared.max_ulp is not None:
+            yield f"  greatest distance {compared.max_ulp} ULP, greatest difference {compared.max_abs!r}"
+        yield from (f"  where: {sentence}" for sentence in compared.where)
+        yield from (f"  suspect: the wrong bits are those of {name}" for name in compared.suspects)
+        yield from (f"  {mismatch}" for mismatch in compared.first[:_SHOWN])
+        scores = f"calc_diff {compared.calc_diff:.3g}, cosine {compared.cosine:.9g}"
+        yield f"  ({scores}: for information, they decide nothing)"
+    for finding in case.errors:
+        yield f"  finding {finding}" + (f", seen {finding.count} times" if finding.count > 1 else "")
+    yield f"  REPRO: {report.repro(case)}"
+
+
+def _notes(report: Report) -> Iterator[str]:
+    """The findings of severity "info", each kind once: they fail nothing."""
+    seen: dict[str, tuple[str, int]] = {}
+    for case in report.case_list:
+        for finding in case.findings:
+            if finding.severity == "info":
+                first, count = seen.get(finding.kind, (str(finding), 0))
+                seen[finding.kind] = (first, count + 1)
+    for first, count in seen.values():
+        yield f"note: {first}" + (f" and {count - 1} more like it" if count > 1 else "")

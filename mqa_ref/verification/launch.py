@@ -1,0 +1,150 @@
+"""One launch of a compiled kernel in the emulator: buffers in, a ``Launch`` out."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from mqa_ref.kernel.targets import Target
+from numpy.typing import NDArray
+
+from mqa_ref import emulator
+from mqa_ref.errors import Unsupported
+from mqa_ref.flow import Flow
+from mqa_ref.kernel.compile import ArgumentLayout, CompiledKernel
+from mqa_ref.launch import Launch
+from mqa_ref.numerics import MachineModel
+from mqa_ref.problem import Problem
+from mqa_ref.schedule import walk
+
+POISON_BYTE = 0xFD
+"""What the logits buffer holds before the launch: a NaN in no format, and no value a kernel is likely to
+store."""
+CTA_BUDGET = 50_000
+SPLIT_BUDGET = 60_000
+"""Warp instructions a CTA may execute: a base, and an allowance for each split of 256 tokens and each next_n
+token."""
+
+
+def launch(
+    target: Target,
+    problem: Problem,
+    flow: Flow,
+    *,
+    machine: str | MachineModel = "sm100",
+    edit_ptx: Callable[[str], str] | None = None,
+    order: str = "eager",
+    seed: int = 0,
+) -> Launch:
+    """Compile ``target`` for the shape of ``problem`` and execute it on the CPU.
+
+    ``edit_ptx`` rewrites the PTX before it runs (mutants); ``order`` and ``seed`` choose the interleaving
+    (see ``mqa_ref.emulator.policy``). Raises Unsupported before anything runs for what the target cannot
+    serve, EmulatorError for what the emulator does not model.
+    """
+    compiled = target.compile(problem, flow)
+    ptx = compiled.ptx if edit_ptx is None else edit_ptx(compiled.ptx)
+    return execute(compiled, ptx, problem, flow, machine=machine, order=order, seed=seed)
+
+
+def execute(
+    compiled: CompiledKernel,
+    ptx: str,
+    problem: Problem,
+    flow: Flow,
+    *,
+    machine: str | MachineModel = "sm100",
+    order: str = "eager",
+    seed: int = 0,
+) -> Launch:
+    """Run the host code of ``compiled`` and then ``ptx`` on the problem's buffers."""
+    code = _code(ptx)
+    host = _host(compiled.host_object, compiled.host_symbol, compiled.init_symbol, compiled.load_symbol)
+    memory = emulator.GlobalMemory()
+    shape = (problem.rows, problem.row_stride)
+    logits = np.full(shape[0] * shape[1] * flow.bits_dtype.itemsize, POISON_BYTE, np.uint8)
+    tensors = _tensors(problem, flow)
+    addresses: dict[str, int] = {}
+    for name, (data, _, _) in tensors.items():
+        buffer = logits if name == "logits" else np.frombuffer(data.tobytes(), np.uint8).copy()
+        addresses[name] = memory.add(name, buffer, writable=name == "logits").address
+    scalars = {"num_phys_blocks": problem.num_pages, "batch_size": problem.batch}
+    raw = [_pack(layout, tensors, addresses, scalars) for layout in compiled.arguments]
+    call = host.call(raw, code.program)
+    outcome = emulator.run_grid(
+        code, call, memory, machine=machine, order=order, seed=seed, budget=_budget(problem)
+    )
+    stores = next(a for a in memory.allocations if a.name == "logits").stores
+    itemsize = flow.bits_dtype.itemsize
+    return Launch(
+        logits=logits.view(flow.bits_dtype).reshape(shape),
+        written=np.all(stores.reshape(*shape, itemsize) > 0, axis=2),
+        findings=outcome.findings,
+        ctas=outcome.ctas,
+        instructions=outcome.instructions,
+        seconds=outcome.seconds,
+    )
+
+
+@lru_cache(maxsize=16)
+def _code(ptx: str) -> emulator.Code:
+    return emulator.decode(emulator.parse(ptx))
+
+
+@lru_cache(maxsize=16)
+def _host(host_object: bytes, *symbols: str) -> emulator.HostFunction:
+    return emulator.HostFunction(host_object, *symbols)
+
+
+Tensor = tuple[NDArray[np.generic], tuple[int, ...], tuple[int, ...]]
+
+
+def _tensors(problem: Problem, flow: Flow) -> dict[str, Tensor]:
+    """Argument name -> (data, sizes by mode, strides by mode in elements), as the contract describes the
+    tensors."""
+    n, d = problem.next_n * problem.heads, problem.head_dim
+    rows, stride = problem.rows, problem.row_stride
+    weights: NDArray[np.generic] = problem.weights
+    if flow.epi == "fp16":
+        weights = problem.weights.astype(np.float16)
+    table, pool = problem.block_table, problem.kv_fused
+    return {
+        "kv_fused": (pool, pool.shape, (pool.shape[1], 1)),
+        "b": (problem.q, (n, d, problem.batch), (d, 1, n * d)),
+        "weights": (weights, (n, problem.batch), (1, n)),
+        "logits": (np.empty(0, flow.bits_dtype), (rows, stride), (stride, 1)),
+        "block_table": (table, table.shape, (table.shape[1], 1)),
+        "context_lens": (problem.context_lens, (problem.batch,), (1,)),
+        "schedule_meta": (problem.schedule, problem.schedule.shape, (2, 1)),
+    }
+
+
+def _pack(
+    layout: ArgumentLayout, tensors: dict[str, Tensor], addresses: dict[str, int], scalars: dict[str, int]
+) -> bytes:
+    """The bytes the host function expects behind one argument pointer."""
+    if layout.kind == "stream":
+        return struct.pack("<Q", 0)
+    if layout.kind == "int32":
+        if layout.name not in scalars:
+            raise Unsupported(f"the kernel takes a scalar {layout.name!r} that is not part of the contract")
+        return struct.pack("<i", scalars[layout.name])
+    if layout.name not in tensors:
+        raise Unsupported(f"the kernel takes a tensor {layout.name!r} that is not part of the contract")
+    _, sizes, strides = tensors[layout.name]
+    raw = struct.pack("<Q", addresses[layout.name])
+    for modes, values, bits in (
+        (layout.shape_modes, sizes, layout.shape_bits),
+        (layout.stride_modes, strides, layout.stride_bits),
+    ):
+        if modes:
+            raw += bytes(-len(raw) % (bits // 8))
+            raw += b"".join(struct.pack("<i" if bits == 32 else "<q", values[mode]) for mode in modes)
+    return raw
+
+
+def _budget(problem: Problem) -> int:
+    splits = max((len(w.items) for w in walk(problem.schedule, problem.context_lens)), default=0)
+    return CTA_BUDGET + splits * SPLIT_BUDGET * problem.next_n

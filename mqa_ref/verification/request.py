@@ -1,0 +1,142 @@
+"""What a run is asked to do, checked as a whole before anything is compiled: every bad argument at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from mqa_ref.emulator.policy import ORDERS
+from mqa_ref.errors import Fault, InputError, Unsupported
+from mqa_ref.flow import Flow
+from mqa_ref.numerics import MACHINES, MachineModel
+from mqa_ref.problem import Problem
+from mqa_ref.reference import GENERATIONS, Generation
+from mqa_ref.verification.problems import NamedProblem, quick
+
+BACKENDS = ("emulator", "cuda")
+LEVELS = ("quick", "full")
+SERVED = {"on": ("emulator",), "level": ("quick",)}
+
+PtxEdit = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked request; ``problems`` are named, ``flow`` is parsed, ``machine`` is a name or a model."""
+
+    backend: str
+    flow: Flow
+    problems: tuple[NamedProblem, ...]
+    level: str
+    machine: str | MachineModel
+    generation: Generation
+    edit_ptx: PtxEdit | None
+    orders: tuple[str, ...]
+    seed: int
+
+    @property
+    def machine_name(self) -> str:
+        """The machine model's name."""
+        return self.machine if isinstance(self.machine, str) else self.machine.name
+
+
+def named(problems: Iterable[Problem | NamedProblem]) -> tuple[NamedProblem, ...]:
+    """Problems with names; one without gets its case id."""
+    return tuple(
+        one
+        if isinstance(one, NamedProblem)
+        else NamedProblem(f"problem-{one.case_id}", one, "given by the caller")
+        for one in problems
+    )
+
+
+def by_name(names: Sequence[str]) -> tuple[NamedProblem, ...]:
+    """The named problems of the quick set in the set's order; all of them for no name. InputError for unknown
+    names."""
+    known = {one.name: one for one in quick()}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(Fault("case", repr(name), "one of " + ", ".join(known)) for name in unknown)
+    return tuple(one for name, one in known.items() if not names or name in names)
+
+
+def _choice(argument: str, value: object, choices: Iterable[str]) -> list[Fault]:
+    allowed = tuple(choices)
+    good = isinstance(value, str) and value in allowed
+    return [] if good else [Fault(argument, repr(value), "one of " + ", ".join(allowed))]
+
+
+def _flow_faults(flow: object) -> tuple[Flow | None, list[Fault]]:
+    if isinstance(flow, Flow):
+        return flow, []
+    try:
+        return Flow.parse(flow), []  # type: ignore[arg-type]  # parse refuses what is no string
+    except InputError as error:
+        return None, list(error.faults)
+
+
+def _order_faults(orders: object) -> list[Fault]:
+    expected = "a non-empty sequence of " + ", ".join(ORDERS)
+    if isinstance(orders, str) or not isinstance(orders, Sequence) or not orders:
+        return [Fault("orders", repr(orders), expected)]
+    faults = [fault for order in orders for fault in _choice("orders", order, ORDERS)]
+    return faults or (
+        [Fault("orders", repr(orders), "each order once")] if len(set(orders)) < len(orders) else []
+    )
+
+
+def _problem_faults(problems: object) -> list[Fault]:
+    if problems is None:
+        return []
+    expected = "a sequence of Problem and NamedProblem"
+    if not isinstance(problems, Sequence) or isinstance(problems, str):
+        return [Fault("problems", type(problems).__name__, expected)]
+    return [
+        Fault(f"problems[{i}]", type(one).__name__, "a Problem or a NamedProblem")
+        for i, one in enumerate(problems)
+        if not isinstance(one, Problem | NamedProblem)
+    ]
+
+
+def check_request(
+    *,
+    on: str,
+    flow: str | Flow,
+    problems: Sequence[Problem | NamedProblem] | None,
+    level: str,
+    machine: str | MachineModel,
+    generation: str,
+    edit_ptx: PtxEdit | None,
+    orders: Sequence[str],
+    seed: int,
+) -> Request:
+    """The request, or InputError with every fault, or Unsupported for what is well formed but not served
+    yet."""
+    parsed, faults = _flow_faults(flow)
+    faults += _choice("on", on, BACKENDS) + _choice("level", level, LEVELS)
+    faults += [] if isinstance(machine, MachineModel) else _choice("machine", machine, MACHINES)
+    faults += _choice("generation", generation, GENERATIONS)
+    faults += _order_faults(orders) + _problem_faults(problems)
+    if edit_ptx is not None and not callable(edit_ptx):
+        faults.append(Fault("edit_ptx", repr(edit_ptx), "None or a function from PTX text to PTX text"))
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**64:
+        faults.append(Fault("seed", repr(seed), "an integer in 0..2^64-1"))
+    if faults or parsed is None:
+        raise InputError(faults)
+    for argument, value in (("on", on), ("level", level)):
+        if value not in SERVED[argument]:
+            raise Unsupported(
+                f"{argument}={value!r} is not part of this version, which has {SERVED[argument]}"
+            )
+    chosen = named(quick() if problems is None else problems)
+    return Request(
+        backend=on,
+        flow=parsed,
+        problems=chosen,
+        level=level if problems is None else "given",
+        machine=machine,
+        generation=generation,  # type: ignore[arg-type]  # checked above
+        edit_ptx=edit_ptx,
+        orders=tuple(orders),
+        seed=seed,
+    )

@@ -1,0 +1,143 @@
+"""The commands over stand-ins for the long work: what they pass on, what they print, what they write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqa_ref.cli import doctor
+from mqa_ref.cli.app import run
+from mqa_ref.report import Report
+from mqa_ref.verification import selfcheck
+from mqa_ref.verification import verify as verify_module
+from mqa_ref.verification.selfcheck import Check, SelfCheck
+
+Say = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Replaces the run by an empty report and notes what it was asked for."""
+    calls: list[dict[str, Any]] = []
+
+    def verify(kernel: str, on: str, flow: str, problems: Any, **options: Any) -> Report:
+        calls.append({"kernel": kernel, "on": on, "flow": flow, "problems": problems, **options})
+        return Report(
+            kernel, on, flow, options["machine"], options["generation"], "quick", options["seed"], 0.0, ()
+        )
+
+    monkeypatch.setattr(verify_module, "verify", verify)
+    return calls
+
+
+def test_verify_passes_everything_on(asked: list[dict[str, Any]], tmp_path: Path, capsys: Say) -> None:
+    file = tmp_path / "report.json"
+    options = "--kernel K --on emulator --flow fp32-fp32-fp32 --machine exact --generation max --order lazy"
+    code = run(
+        [
+            "verify",
+            *options.split(),
+            "--order",
+            "random",
+            "--seed",
+            "9",
+            "--case",
+            "long",
+            "--json",
+            str(file),
+        ]
+    )
+    assert code == 5
+    (call,) = asked
+    assert [one.name for one in call.pop("problems")] == ["long"]
+    assert call.pop("progress") is None
+    assert call == {
+        "kernel": "K",
+        "on": "emulator",
+        "flow": "fp32-fp32-fp32",
+        "level": "quick",
+        "machine": "exact",
+        "generation": "max",
+        "orders": ("lazy", "random"),
+        "seed": 9,
+    }
+    told = json.loads(file.read_text())
+    assert (told["status"], told["exit_code"], told["kernel"], told["cases"]) == ("error", 5, "K", 0)
+    assert capsys.readouterr().out.splitlines()[-1] == "error: nothing ran; 0 cases"
+
+
+def test_verify_takes_the_whole_set_by_default(asked: list[dict[str, Any]]) -> None:
+    run(["verify"])
+    assert (asked[0]["problems"], asked[0]["orders"], asked[0]["kernel"]) == (None, ("eager",), "builtin")
+
+
+def test_verify_names_every_unknown_case(asked: list[dict[str, Any]], capsys: Say) -> None:
+    assert run(["verify", "--case", "nope", "--case", "long", "--case", "neither"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(",")[0] for line in lines] == ["error: case: got 'nope'", "error: case: got 'neither'"]
+    assert asked == []
+
+
+def test_verify_refuses_an_impossible_file_before_it_runs(
+    asked: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    assert run(["verify", "--json", str(tmp_path / "no" / "report.json")]) == 2
+    assert asked == []
+
+
+def test_schedule_shows_and_draws(tmp_path: Path, capsys: Say) -> None:
+    drawing = tmp_path / "s.svg"
+    assert run(["schedule", "--context-lens", "1, 200,1337", "--num-sms", "4", "--svg", str(drawing)]) == 0
+    text = capsys.readouterr().out
+    assert "8 of 256 tokens" in text
+    assert "row 2 splits" in text
+    assert drawing.read_text().lstrip().startswith("<svg")
+
+
+def test_schedule_names_every_bad_length(capsys: Say) -> None:
+    assert run(["schedule", "--context-lens", "1,x,2.5,"]) == 2
+    bad = [line.split(",")[0] for line in capsys.readouterr().err.splitlines()]
+    assert bad == [
+        "error: --context-lens: got 'x'",
+        "error: --context-lens: got '2.5'",
+        "error: --context-lens: got ''",
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--context-lens", "-3"],
+        ["--context-lens", "1", "--num-sms", "0"],
+        ["--context-lens", "1", "--form", "x"],
+    ],
+)
+def test_schedule_refuses_what_is_no_launch(arguments: list[str]) -> None:
+    assert run(["schedule", *arguments]) == 2
+
+
+@pytest.mark.parametrize(("differing", "code"), [(0, 0), (2, 3)])
+def test_selfcheck_gives_three_on_a_difference(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Say, differing: int, code: int
+) -> None:
+    checks = (Check("fma_f32", 100, differing, "0x1 against 0x2" if differing else ""),)
+    monkeypatch.setattr(selfcheck, "selfcheck", lambda **_: SelfCheck(checks, 0, 0, 0.0))
+    file = tmp_path / "self.json"
+    assert run(["selfcheck", "--json", str(file)]) == code
+    told = json.loads(file.read_text())
+    assert (told["exit_code"], told["mismatched"]) == (code, differing)
+    assert ("DIFFER: 0x1 against 0x2" in capsys.readouterr().out) == bool(differing)
+
+
+def test_doctor_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: Say) -> None:
+    monkeypatch.setattr(doctor, "_DRIVER", "libnosuchdriver.so")
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "llvmlite" else object())
+    assert run(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "no: not installed: llvmlite" in text
+    assert "the NVIDIA driver library libnosuchdriver.so is not here" in text
+    assert "python" in text
+    assert "numpy" in text

@@ -1,0 +1,74 @@
+"""Descriptors of tcgen05.mma, bit by bit as the PTX ISA lays them out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mqa_ref.emulator.descriptors import (
+    MatrixDescriptor,
+    MmaShape,
+    decode_instruction,
+    decode_matrix,
+    operand_addresses,
+)
+from mqa_ref.errors import EmulatorError
+
+
+def test_matrix_descriptor() -> None:
+    """0x4000404000010000 is what the compiler builds for 1024-byte groups of eight 128-byte rows (emulator.md)."""
+    assert decode_matrix(0x4000404000010000 | 0xC400 >> 4) == MatrixDescriptor(0xC400, 1024, 3)
+    assert decode_matrix(0x4000408000010000 | 0x3FFF) == MatrixDescriptor(0x3FFF0, 2048, 3)
+
+
+@pytest.mark.parametrize(
+    ("bits", "what"),
+    [
+        (0x4000004000010000, "version 0"),
+        (0x4002404000010000, "base offset"),
+        (0x4010404000010000, "leading offset"),
+        (0x0000404000010000, "swizzle mode 0"),
+        (0x8000404000010000, "swizzle mode 4"),
+    ],
+)
+def test_matrix_descriptors_that_are_refused(bits: int, what: str) -> None:
+    with pytest.raises(EmulatorError, match=what):
+        decode_matrix(bits)
+
+
+def test_operand_rows_on_paper() -> None:
+    """Row 9 is row 1 of the second group; K step 1 starts 32 bytes in, which is chunk 2, found at chunk 2 xor 1 = 3."""
+    descriptor = MatrixDescriptor(0x1000 + 32, 1024, 3)
+    addresses = operand_addresses(descriptor, 16, 32)
+    assert addresses.shape == (16, 32)
+    assert addresses[0].tolist() == list(range(0x1020, 0x1040))
+    row = 0x1000 + 1024 + 128
+    assert addresses[9].tolist() == [*range(row + 48, row + 64), *range(row + 32, row + 48)]
+    assert len(np.unique(addresses)) == addresses.size
+
+
+@pytest.mark.parametrize(
+    ("bits", "shape"),
+    [
+        (0x08100010, MmaShape(128, 64, "fp32")),
+        (0x08100000, MmaShape(128, 64, "fp16")),
+        (8 << 24 | 4 << 17 | 1 << 4, MmaShape(128, 32, "fp32")),
+        (8 << 24 | 32 << 17 | 1 << 4, MmaShape(128, 256, "fp32")),
+    ],
+)
+def test_instruction_descriptor(bits: int, shape: MmaShape) -> None:
+    assert decode_instruction(bits) == shape
+
+
+@pytest.mark.parametrize(
+    "extra", [1 << 2, 1 << 3, 1 << 7, 1 << 10, 1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 23, 1 << 30, 2 << 4]
+)
+def test_instruction_descriptors_that_are_refused(extra: int) -> None:
+    """Sparsity, saturation, other formats, negation, transposition, shifts: none is silently ignored."""
+    with pytest.raises(EmulatorError, match="not modelled|is modelled"):
+        decode_instruction(0x08100010 | extra)
+
+
+def test_m_64_is_refused() -> None:
+    with pytest.raises(EmulatorError, match="M 64"):
+        decode_instruction(4 << 24 | 8 << 17 | 1 << 4)
