@@ -35,7 +35,7 @@ def compile_command(
     from mqa_ref.flow import Flow
     from mqa_ref.kernel.compile import compile_kernel
     from mqa_ref.kernel.cubin import registers_and_frame
-    from mqa_ref.kernel.resources import ptx_epilogue, resources
+    from mqa_ref.kernel.resources import measure, ptx_epilogue
     from mqa_ref.kernel.targets import resolve
 
     if folder.exists() and not folder.is_dir():
@@ -62,7 +62,7 @@ def compile_command(
     click.echo(f"PTX lines                  {len(compiled.ptx.splitlines())}")
     _echo_counts("PTX epilogue loop", ptx_epilogue(compiled.ptx))
     try:
-        cost = resources(compiled)
+        cost = measure(compiled)
     except NotAvailable as error:
         click.echo(f"no machine code counts: {error}")
         return 0

@@ -18,7 +18,10 @@ import click
 @click.option("--level", default="quick", show_default=True, help="How much is run: quick or full.")
 @click.option("--case", "cases", multiple=True, metavar="NAME", help="Only this problem; may be repeated.")
 @click.option(
-    "--machine", default="sm100", show_default=True, help="Tensor core to follow: sm100, sm90 or exact."
+    "--machine",
+    default="sm100",
+    show_default=True,
+    help="Tensor core of the reference: sm100, sm90 or exact.",
 )
 @click.option(
     "--generation", default="folded", show_default=True, help="ReLU of the reference: folded or max."

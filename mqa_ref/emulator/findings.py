@@ -4,7 +4,8 @@ Kinds of severity "error": ``race_shared``, ``race_tmem``, ``uninitialised_share
 ``uninitialised_register``, ``hang``, ``runaway``, ``mbarrier_misuse``, ``mbarrier_over_arrival``,
 ``mbarrier_tx_range``, ``global_out_of_bounds``, ``shared_out_of_bounds``, ``misaligned``, ``input_written``,
 ``global_write_conflict``, ``read_before_griddepcontrol_wait``, ``async_in_flight_at_exit``, ``tmem_misuse``,
-``tmem_freed_in_use``, ``tmem_leak``, ``tmem_load_not_waited``. Of severity "info": ``tma_out_of_range_fill``,
+``tmem_freed_in_use``, ``tmem_leak``, ``tmem_load_not_waited``,
+``contracted_mul_add``. Of severity "info": ``tma_out_of_range_fill``,
 ``contractible_mul_add``.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mqa_ref.emulator.ptx import Instruction
+from mqa_ref.emulator.ptx import Instruction, Program
 from mqa_ref.findings import Finding, Severity
 
 INFO_KINDS = frozenset({"tma_out_of_range_fill", "contractible_mul_add"})
@@ -21,7 +22,8 @@ INFO_KINDS = frozenset({"tma_out_of_range_fill", "contractible_mul_add"})
 class FindingLog:
     """All findings of one launch, in the order in which they were first seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: Program | None = None) -> None:
+        self.program = program
         self._seen: dict[tuple[str, int | None], Finding] = {}
 
     def add(
@@ -43,7 +45,8 @@ class FindingLog:
             return
         severity: Severity = "info" if kind in INFO_KINDS else "error"
         text = instruction.text if instruction else None
-        self._seen[key] = Finding(kind, severity, message, cta, warp, line, text)
+        source = self.program.source_of(instruction) if self.program and instruction else None
+        self._seen[key] = Finding(kind, severity, message, cta, warp, line, text, source)
 
     def all(self) -> tuple[Finding, ...]:
         """The findings, errors first."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mqa_ref.emulator.contraction import exposed_pairs
 from mqa_ref.emulator.cta import Cta
 from mqa_ref.emulator.decode import PARAM_BASE, Code
 from mqa_ref.emulator.findings import FindingLog
@@ -46,7 +47,7 @@ class Grid:
         self.shared_bytes = code.program.shared_static_bytes + call.shared_bytes
         self.parameters = call.parameters
         self.overlaps = call.overlaps or code.uses_grid_wait
-        self.log = FindingLog()
+        self.log = FindingLog(code.program)
         self._maps: dict[int, TensorMap] = {}
         self._thread_registers: dict[tuple[str, int], Lanes] = {}
         required = code.program.required_threads
@@ -115,6 +116,12 @@ def run_grid(
     ``progress`` is called with (CTAs done, CTAs). Raises EmulatorError for anything that is not modelled.
     """
     grid = Grid(code, call, memory, machine)
+    for pair in exposed_pairs(code.program):
+        kind = "contracted_mul_add" if pair.certain else "contractible_mul_add"
+        message = (
+            f"the assembler may contract this product and the sum at PTX line {pair.total.line} into one fma"
+        )
+        grid.log.add(kind, message, instruction=pair.product)
     started = time.perf_counter()
     instructions, number = 0, 0
     total = call.grid[0] * call.grid[1] * call.grid[2]

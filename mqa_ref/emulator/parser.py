@@ -34,7 +34,7 @@ TYPE_BYTES = {
     "f32": 4,
 }
 TYPE_BYTES |= {"b64": 8, "u64": 8, "s64": 8, "f64": 8}
-_LINE_DIRECTIVES = {".loc", ".file", ".version", ".target", ".address_size"}
+_LINE_DIRECTIVES = {".version", ".target", ".address_size"}
 _STATEMENT_DIRECTIVES = {".pragma"}
 _PARAMETER_PREFIX = ".param"
 
@@ -49,6 +49,8 @@ class _Parser(OperandParser):
         self.externs: list[tuple[str, int]] = []
         self.shared_bytes = 0
         self.required_threads: int | None = None
+        self.files: dict[int, str] = {}
+        self.location: tuple[int, int] | None = None
 
     # module level
 
@@ -57,6 +59,9 @@ class _Parser(OperandParser):
         while (token := self.peek()) is not None:
             if token.text in _LINE_DIRECTIVES:
                 self.skip_line(token.line)
+            elif token.text == ".file":
+                self.at += 1
+                self.file(token.line)
             elif token.text in (".visible", ".weak"):
                 self.at += 1
             elif token.text == ".entry":
@@ -67,9 +72,16 @@ class _Parser(OperandParser):
                 self.skip_block()
             else:
                 raise self.error(token.line, f"directive {token.text!r} is not modelled")
+        programs = [replace(program, files=self.files) for program in programs]
         if len(programs) != 1:
             raise EmulatorError(f"the PTX holds {len(programs)} kernels, expected exactly one")
         return programs[0]
+
+    def file(self, line: int) -> None:
+        """.file number "path" [, ...]: the number that .loc names."""
+        number = self.integer()
+        self.files[number] = self.next().text.strip('"')
+        self.skip_line(line)
 
     def skip_block(self) -> None:
         while self.next().text != "{":
@@ -173,8 +185,11 @@ class _Parser(OperandParser):
             self.block()
         elif token.text == ";":
             return
-        elif token.text in _LINE_DIRECTIVES:
+        elif token.text == ".loc":
+            self.location = (self.integer(), self.integer())
             self.skip_line(token.line)
+        elif token.text == ".file":
+            self.file(token.line)
         elif token.text in _STATEMENT_DIRECTIVES:
             while self.next().text != ";":
                 pass
@@ -228,7 +243,9 @@ class _Parser(OperandParser):
         base = opcode.text.split(".")[0]
         if base in ("bra", "brx") and operands and isinstance(operands[-1], Symbol):
             self.scopes[-1].fixups.append((len(self.instructions), operands[-1].name, start.line))
-        self.instructions.append(Instruction(opcode.text, tuple(operands), guard, start.line, text))
+        self.instructions.append(
+            Instruction(opcode.text, tuple(operands), guard, start.line, text, source=self.location)
+        )
 
 
 def parse(ptx: str) -> Program:

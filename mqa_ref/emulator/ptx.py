@@ -78,6 +78,7 @@ class Instruction:
     line: int
     text: str
     target: int | None = None
+    source: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,14 @@ class Program:
     shared: dict[str, int] = field(default_factory=dict)
     shared_static_bytes: int = 0
     required_threads: int | None = None
+    files: dict[int, str] = field(default_factory=dict)
+
+    def source_of(self, instruction: Instruction) -> str | None:
+        """Where the instruction comes from in the source of the kernel, as "file:line", where the compiler tells."""
+        if instruction.source is None:
+            return None
+        number, line = instruction.source
+        return f"{self.files.get(number, '?')}:{line}"
 
     @property
     def parameter_bytes(self) -> int:

@@ -10,12 +10,4 @@ from mqa_ref.kernel.compile import ArgumentLayout, CompiledKernel, compile_kerne
 from mqa_ref.kernel.resources import Resources, measure
 from mqa_ref.kernel.targets import Target, resolve
 
-__all__ = [
-    "ArgumentLayout",
-    "CompiledKernel",
-    "Resources",
-    "Target",
-    "compile_kernel",
-    "resolve",
-    "resources",
-]
+__all__ = ["ArgumentLayout", "CompiledKernel", "Resources", "Target", "compile_kernel", "measure", "resolve"]

@@ -22,6 +22,7 @@ TMEM_COLUMNS = 512
 WEIGHT_REGISTERS = 104  # what a math thread has left for weights without spilling
 PAGES = (32, 64, 128)
 HEAD_DIMS = (32, 64, 128)
+HEAD_DIM = 128  # the only one whose shared memory layout (128-byte swizzle) has been checked against anything
 
 _FORMATS = {"Float32": "fp32", "Float16": "fp16", "BFloat16": "bf16"}
 _SWITCHES = (
@@ -63,19 +64,22 @@ class KernelConfig:
     def checked(cls, **arguments: Any) -> KernelConfig:
         """The configuration of a constructor call.
 
-        Raises InputError with every fault, or Unsupported for a shape that the tensor core of SM100 does not take.
+        Raises InputError with every fault, or Unsupported for a well-formed shape that the tensor core of SM100 does
+        not take or this version does not serve.
         """
         faults = _faults(arguments)
         if faults:
             raise InputError(faults)
         formats = [_FORMATS[arguments[name].__name__] for name in ("acc_dtype", "epi_dtype", "output_dtype")]
         flow = Flow.parse("-".join(formats))
-        rows = arguments["next_n"] * arguments["num_heads"]
+        rows, head_dim = arguments["next_n"] * arguments["num_heads"], arguments["head_dim"]
         if rows % 16:
             raise Unsupported(
                 f"next_n * num_heads = {rows}: tcgen05.mma with M = 128 takes N in steps of 16 "
-                "(PTX ISA, tcgen05 data path and matrix shapes)"
+                "(PTX ISA, tcgen05.mma matrix shapes)"
             )
+        if head_dim != HEAD_DIM:
+            raise Unsupported(f"head_dim = {head_dim}: this version computes with {HEAD_DIM} only")
         return cls(
             page=arguments["phys_block_kv"],
             heads=arguments["num_heads"],
@@ -162,9 +166,13 @@ def _faults(given: dict[str, Any]) -> list[Fault]:
         value = given[name]
         return want(type(value) is int and value >= least, name, f"an int of {least} or more")
 
-    want(given["block_kv"] == TILE_TOKENS, "block_kv", "128")
-    want(given["phys_block_kv"] in PAGES, "phys_block_kv", "32, 64 or 128")
-    want(given["head_dim"] in HEAD_DIMS, "head_dim", "32, 64 or 128")
+    def choice(name: str, choices: tuple[int, ...]) -> None:
+        value = given[name]
+        want(type(value) is int and value in choices, name, "one of " + ", ".join(map(str, choices)))
+
+    choice("block_kv", (TILE_TOKENS,))
+    choice("phys_block_kv", PAGES)
+    choice("head_dim", HEAD_DIMS)
     whole("num_sms", 1)
     heads = whole("num_heads", 1) and want(given["num_heads"] % 4 == 0, "num_heads", "a multiple of 4")
     if whole("next_n", 1) and heads:

@@ -17,7 +17,7 @@ from mqa_ref.kernel.cubin import disassemble, registers_and_frame
 from mqa_ref.kernel.loops import Instruction, innermost_loop
 
 _LABEL = re.compile(r"^\s*(\$L\w+):")
-_INSTRUCTION = re.compile(r"^\s*(@!?%?\w+\s+)?([a-z][a-z0-9_.:]*)\b\s*([^:]*);")
+_INSTRUCTION = re.compile(r"^\s*(@!?%?\w+\s+)?([a-z][\w.:]*)(.*);\s*$")
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,9 @@ def math_role(
 
     subtile = (config.tile_tokens, config.sub_heads)
     acc_first = first_stage(config, acc, group)
-    load = tcgen05.make_tmem_copy(_load_atom(config), _subtiles(config, acc, acc_first, 0)[(None, None, 0, 0)])
+    load = tcgen05.make_tmem_copy(
+        _load_atom(config), _subtiles(config, acc, acc_first, 0)[(None, None, 0, 0)]
+    )
     load = load.get_slice(token)
     dots = cute.make_fragment_like(load.partition_D(cute.make_identity_tensor(subtile)), config.acc_type)
 

@@ -41,7 +41,8 @@ class PagedMqaLogitsSm100:
 
     ``phys_block_kv``: tokens of a page, 32, 64 or 128. ``num_sms``: CTAs of the grid. ``epi_dtype`` is the dtype of
     the weights. None of the options from ``remove_kv_wait_in_epilogue`` to ``num_epi_subtiles`` changes a bit of a
-    valid logit. Raises InputError with every fault, Unsupported for ``next_n * num_heads`` that is no multiple of 16.
+    valid logit. Raises InputError with every fault; Unsupported if ``next_n * num_heads`` is no multiple of 16, which
+    this MMA needs, or ``head_dim`` is not 128.
     """
 
     def __init__(
@@ -261,4 +262,3 @@ def _load(atom: cute.CopyAtom, gmem: cute.Tensor, smem: cute.Tensor) -> TmaLoad:
     boxes = cute.group_modes(gmem, 0, cute.rank(gmem) - 1)
     smem_boxes, gmem_boxes = cpasync.tma_partition(atom, 0, cute.make_layout(1), smem, boxes)
     return TmaLoad(atom, smem_boxes, gmem_boxes)
-

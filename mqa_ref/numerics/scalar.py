@@ -16,6 +16,9 @@ from fractions import Fraction
 from mqa_ref.numerics.formats import BF16, E4M3FN, FP16, FP32, RNE, Format
 from mqa_ref.numerics.machines import ACCUMULATORS, STEP_K, MachineModel
 
+_E4M3 = [None if E4M3FN.is_nan(code) else (E4M3FN.value(code), E4M3FN.exponent(code)) for code in range(256)]
+"""Value and exponent of each e4m3fn code, None for NaN."""
+
 
 def _fma(fmt: Format, a: int, b: int, c: int) -> int:
     if fmt.is_nan(a) or fmt.is_nan(b) or fmt.is_nan(c):
@@ -149,14 +152,12 @@ def mma_step(a: Sequence[int], b: Sequence[int], c: int, *, machine: MachineMode
     fmt = ACCUMULATORS[acc]
     if len(a) != len(b) or (machine.fraction_bits is not None and len(a) != STEP_K):
         raise ValueError(f"a step takes {STEP_K} code pairs, got {len(a)} and {len(b)}")
-    if any(E4M3FN.is_nan(code) for code in (*a, *b)) or fmt.is_nan(c):
+    factors = [(_E4M3[x], _E4M3[y]) for x, y in zip(a, b, strict=True)]
+    if fmt.is_nan(c) or any(x is None or y is None for x, y in factors):
         return fmt.canonical_nan
     if fmt.is_inf(c):
         return c
-    terms = [
-        (E4M3FN.value(x) * E4M3FN.value(y), E4M3FN.exponent(x) + E4M3FN.exponent(y))
-        for x, y in zip(a, b, strict=True)
-    ]
+    terms = [(x[0] * y[0], x[1] + y[1]) for x, y in factors if x is not None and y is not None]
     terms.append((fmt.value(c), fmt.exponent(c)))
     terms = [(value, exponent) for value, exponent in terms if value != 0]
     if machine.fraction_bits is None:

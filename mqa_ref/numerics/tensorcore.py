@@ -32,7 +32,7 @@ from mqa_ref.numerics.arrays import F64, U16, U32, shape_faults
 from mqa_ref.numerics.formats import FP16, FP32
 from mqa_ref.numerics.machines import ACCUMULATORS, MACHINES, STEP_K, Accumulator, MachineModel
 from mqa_ref.numerics.rounding import odd_sum
-from mqa_ref.numerics.tables import E4M3_EXPONENT, E4M3_VALUE, ZERO_EXPONENT
+from mqa_ref.numerics.tables import E4M3_EXPONENT, E4M3_VALUE
 
 Codes = NDArray[np.uint8]
 Exponents = NDArray[np.int16]
@@ -113,9 +113,8 @@ def _chain(
         x, y = left[:, part], right[:, part]
         if step_limit:
             uncut = np.abs(addend) + np.abs(x) @ np.abs(y).T < step_limit
-            if (
-                on_grid is not None
-            ):  # once on the grid of 2**-18 always on it: cuts and roundings keep to coarser grids
+            # An element once on the grid of 2**-18 stays on it: cuts and roundings only reach coarser grids.
+            if on_grid is not None:
                 uncut &= on_grid
             total = addend + x @ y.T
         else:
@@ -177,7 +176,6 @@ def _cut_step(
     scratch = np.empty_like(largest)
     for k in range(STEP_K):
         np.maximum(largest, np.add(a_exp[k], b_exp[k], out=scratch), out=largest)
-    # All terms zero leaves a largest exponent of about -600 and a scale near 2**600, which zeros survive.
     scale = _power_of_two(fraction_bits - largest.astype(np.int64))
     total = np.trunc(addend * scale)
     term = np.empty_like(total)
@@ -190,12 +188,14 @@ def _cut_step(
 
 
 def _accumulator_exponent(addend: F64, acc: Accumulator) -> Exponents:
-    """The exponent the accumulator is written with; ZERO_EXPONENT for zeros, one too large for inf and NaN
-    (harmless)."""
+    """The exponent the accumulator is written with.
+
+    A zero gets the format's smallest instead of none: no product's exponent is below -12, so it is the largest only
+    where all terms are zero. inf and NaN get one above the largest: the sum is inf or NaN whatever is cut.
+    """
     fmt = ACCUMULATORS[acc]
     exponent = ((addend.view(np.int64) >> 52) & 0x7FF) - 1023
     np.maximum(exponent, fmt.min_exponent, out=exponent)
-    exponent[addend == 0] = ZERO_EXPONENT
     np.minimum(exponent, fmt.bias + 1, out=exponent)
     return exponent.astype(np.int16)
 

@@ -58,4 +58,5 @@ def wide_codes(label: str, count: int) -> Codes:
     field = np.where((drawn >> np.uint64(24)) % np.uint64(8) == 0, large, small)
     code = (sign << np.uint64(7)) | (field << np.uint64(3)) | fraction
     nan = (code & np.uint64(0x7F)) == 0x7F
-    return np.where(nan, code - np.uint64(1), code).astype(np.uint8)
+    codes: Codes = np.where(nan, code - np.uint64(1), code).astype(np.uint8)
+    return codes

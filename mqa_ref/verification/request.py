@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mqa_ref.emulator.policy import ORDERS
 from mqa_ref.errors import Fault, InputError, Unsupported
 from mqa_ref.flow import Flow
+from mqa_ref.kernel.targets import Target, resolve
 from mqa_ref.numerics import MACHINES, MachineModel
 from mqa_ref.problem import Problem
 from mqa_ref.reference import GENERATIONS, Generation
@@ -24,6 +25,8 @@ PtxEdit = Callable[[str], str]
 class Request:
     """A checked request; ``problems`` are named, ``flow`` is parsed, ``machine`` is a name or a model."""
 
+    kernel: str
+    target: Target
     backend: str
     flow: Flow
     problems: tuple[NamedProblem, ...]
@@ -75,6 +78,15 @@ def _flow_faults(flow: object) -> tuple[Flow | None, list[Fault]]:
         return None, list(error.faults)
 
 
+def _kernel_faults(kernel: object) -> tuple[Target | None, list[Fault]]:
+    if not isinstance(kernel, str):
+        return None, [Fault("kernel", repr(kernel), "the name of a kernel")]
+    try:
+        return resolve(kernel), []
+    except InputError as error:
+        return None, list(error.faults)
+
+
 def _order_faults(orders: object) -> list[Fault]:
     expected = "a non-empty sequence of " + ", ".join(ORDERS)
     if isinstance(orders, str) or not isinstance(orders, Sequence) or not orders:
@@ -100,6 +112,7 @@ def _problem_faults(problems: object) -> list[Fault]:
 
 def check_request(
     *,
+    kernel: str,
     on: str,
     flow: str | Flow,
     problems: Sequence[Problem | NamedProblem] | None,
@@ -113,6 +126,8 @@ def check_request(
     """The request, or InputError with every fault, or Unsupported for what is well formed but not served
     yet."""
     parsed, faults = _flow_faults(flow)
+    target, kernel_faults = _kernel_faults(kernel)
+    faults += kernel_faults
     faults += _choice("on", on, BACKENDS) + _choice("level", level, LEVELS)
     faults += [] if isinstance(machine, MachineModel) else _choice("machine", machine, MACHINES)
     faults += _choice("generation", generation, GENERATIONS)
@@ -121,7 +136,7 @@ def check_request(
         faults.append(Fault("edit_ptx", repr(edit_ptx), "None or a function from PTX text to PTX text"))
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**64:
         faults.append(Fault("seed", repr(seed), "an integer in 0..2^64-1"))
-    if faults or parsed is None:
+    if faults or parsed is None or target is None:
         raise InputError(faults)
     for argument, value in (("on", on), ("level", level)):
         if value not in SERVED[argument]:
@@ -130,6 +145,8 @@ def check_request(
             )
     chosen = named(quick() if problems is None else problems)
     return Request(
+        kernel=kernel,
+        target=target,
         backend=on,
         flow=parsed,
         problems=chosen,

@@ -11,7 +11,6 @@ from mqa_ref.compare import Comparison, compare
 from mqa_ref.errors import MqaRefError, Unsupported
 from mqa_ref.findings import Finding
 from mqa_ref.flow import Flow
-from mqa_ref.kernel.targets import resolve
 from mqa_ref.launch import Launch
 from mqa_ref.numerics import MachineModel
 from mqa_ref.problem import Problem
@@ -21,12 +20,15 @@ from mqa_ref.verification.launch import launch
 from mqa_ref.verification.problems import NamedProblem
 from mqa_ref.verification.request import PtxEdit, Request, check_request
 
+EMULATED = "sm100"
+"""The tensor core that the emulator follows: the one the kernels are made for."""
+
 Progress = Callable[[int, int, str], None]
 """Called with the cases done, the cases in all and the name of the next one, "" at the end."""
 
 
 def verify(
-    kernel: object = "builtin",
+    kernel: str = "builtin",
     on: str = "emulator",
     flow: str | Flow = "fp32-fp32-fp32",
     problems: Sequence[Problem | NamedProblem] | None = None,
@@ -42,9 +44,10 @@ def verify(
     """Run ``kernel`` on backend ``on`` over ``problems`` and compare it bit for bit with the reference.
 
     ``kernel``: what ``mqa_ref.kernel.targets.resolve`` takes. ``problems``: None for the named problems of
-    ``level``. ``machine``: the tensor core that backend and reference both follow. ``generation``: the ReLU
-    of the reference, "folded" or "max". ``edit_ptx``: changes the PTX text before it runs. ``orders``:
-    interleavings of the warps, every problem runs once per order. ``seed``: for the order "random".
+    ``level``. ``machine``: the tensor core that the reference follows; the emulator follows SM100's, whatever
+    this says. ``generation``: the ReLU of the reference, "folded" or "max". ``edit_ptx``: changes the PTX
+    text before it runs. ``orders``: interleavings of the warps, every problem runs once per order. ``seed``:
+    for the order "random".
 
     A case that raises ends with status "error" and the run goes on. Raises InputError with every bad argument
     at once, Unsupported for what this version does not serve, NotAvailable for a kernel whose package is not
@@ -52,6 +55,7 @@ def verify(
     """
     begun = time.perf_counter()
     request = check_request(
+        kernel=kernel,
         on=on,
         flow=flow,
         problems=problems,
@@ -62,18 +66,16 @@ def verify(
         orders=orders,
         seed=seed,
     )
-    target: Any = resolve(kernel)
-    name = kernel if isinstance(kernel, str) else str(getattr(target, "name", kernel))
     results: list[CaseResult] = []
     todo = [(problem, order) for problem in request.problems for order in request.orders]
     for done, (problem, order) in enumerate(todo):
         if progress is not None:
             progress(done, len(todo), problem.name)
-        results.append(run_case(target, name, problem, order, request))
+        results.append(run_case(problem, order, request))
     if progress is not None:
         progress(len(todo), len(todo), "")
     return Report(
-        kernel=name,
+        kernel=kernel,
         backend=request.backend,
         flow=str(request.flow),
         machine=request.machine_name,
@@ -86,7 +88,7 @@ def verify(
     )
 
 
-def run_case(target: object, kernel: str, case: NamedProblem, order: str, request: Request) -> CaseResult:
+def run_case(case: NamedProblem, order: str, request: Request) -> CaseResult:
     """One problem in one order: reference, launch, comparison. Never raises for what the kernel or the
     backend does."""
     begun = time.perf_counter()
@@ -103,10 +105,10 @@ def run_case(target: object, kernel: str, case: NamedProblem, order: str, reques
             problem, request.flow, request.machine, generation=request.generation
         )
         outcome: Launch = launch(
-            target,
+            request.target,
             problem,
             request.flow,
-            machine=request.machine,
+            machine=EMULATED,
             edit_ptx=request.edit_ptx,
             order=order,
             seed=request.seed,
@@ -128,7 +130,7 @@ def run_case(target: object, kernel: str, case: NamedProblem, order: str, reques
             error=type(error).__name__,
             message=explain(error),
         )
-    findings = (*outcome.findings, *unasked(kernel, comparison))
+    findings = (*outcome.findings, *unasked(request.kernel, comparison))
     bad = not comparison.equal or any(finding.severity == "error" for finding in findings)
     return CaseResult(
         **told,

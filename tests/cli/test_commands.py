@@ -141,3 +141,23 @@ def test_doctor_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: Sa
     assert "the NVIDIA driver library libnosuchdriver.so is not here" in text
     assert "python" in text
     assert "numpy" in text
+
+
+def test_compile_writes_both_files_and_counts(tmp_path: Path, capsys: Say) -> None:
+    assert run(["compile", "--page", "128", "--heads", "32", "--out", str(tmp_path / "new" / "folder")]) == 0
+    files = {path.suffix: path for path in (tmp_path / "new" / "folder").iterdir()}
+    assert set(files) == {".ptx", ".cubin"}
+    assert ".target sm_100a" in files[".ptx"].read_text()
+    assert files[".cubin"].read_bytes()[:4] == b"\x7fELF"
+    lines = dict([*line.split(maxsplit=3)[:1], line] for line in capsys.readouterr().out.splitlines())
+    assert "registers" in lines
+    assert int(lines["registers"].split()[-1]) > 0
+    assert int(lines["spill"].split()[-1]) == 0
+    assert (
+        int(lines["PTX"].split("loop")[1].split()[0]) > 32
+    )  # a fused multiply-add for every two heads at least
+
+
+def test_compile_refuses_a_file_as_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(["compile", "--out", str(tmp_path / "file")]) == 2

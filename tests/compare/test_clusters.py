@@ -40,7 +40,8 @@ PATTERNS: dict[str, tuple[Pattern, str]] = {
 
 
 def compared(problem: Problem) -> Places:
-    return locate(*np.nonzero(problem.valid_mask()), problem)
+    rows, columns = np.nonzero(problem.valid_mask())
+    return locate(rows, columns, problem)
 
 
 @pytest.mark.parametrize("name", PATTERNS)

@@ -23,7 +23,7 @@ F = np.float32
 
 @pytest.fixture(scope="module")
 def problem() -> Problem:
-    random = np.random.default_rng(7)
+    random = np.random.default_rng(4)  # with some other seeds two orders coincide on every element looked at
     q = np.zeros((1, 2, HEADS, 128), np.uint8)
     q[..., 0] = random.integers(0x30, 0x48, (1, 2, HEADS)) + 128 * random.integers(0, 2, (1, 2, HEADS))
     k = np.zeros((64, 128), np.uint8)

@@ -57,8 +57,9 @@ Bench = Callable[..., Ran]
 
 @pytest.fixture
 def bench() -> Bench:
-    """bench(body, data=bytes, warps=1, ...): %d60 input, %d61 output, %d62 this thread's 8 bytes of output, %r60 thread,
-    %r61 dynamic shared memory, %r62 warp."""
+    """bench(body, data=bytes, warps=1, ...): %d60 input, %d61 output, %d62 this thread's 8 bytes of output,
+    %r60 thread, %r61 dynamic shared memory, %r62 warp.
+    """
 
     def run(
         body: str,

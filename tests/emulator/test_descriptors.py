@@ -65,7 +65,7 @@ def test_instruction_descriptor(bits: int, shape: MmaShape) -> None:
 )
 def test_instruction_descriptors_that_are_refused(extra: int) -> None:
     """Sparsity, saturation, other formats, negation, transposition, shifts: none is silently ignored."""
-    with pytest.raises(EmulatorError, match="not modelled|is modelled"):
+    with pytest.raises(EmulatorError, match=r"not modelled|is modelled"):
         decode_instruction(0x08100010 | extra)
 
 

@@ -70,7 +70,7 @@ def test_a_right_pipeline_is_not_accused(bench: Any, order: str, seed: int) -> N
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("missing", ["wait_empty", "wait_full"])
 def test_a_missing_wait_is_found(bench: Any, order: str, missing: str) -> None:
-    """The reader that does not wait races; a writer that does not wait runs ahead by phases that the reader then misses."""
+    """The reader that does not wait races; a writer that does not runs ahead by phases that the reader misses."""
     ran = bench(pipeline(**{missing: ""}), warps=2, order=order)
     expected = {"hang", "race_shared"} if missing == "wait_empty" else {"race_shared", "uninitialised_shared"}
     assert ran.kinds & expected

@@ -1,5 +1,6 @@
-"""Tensor maps: every field found again in the maps that the compiled host code builds for shapes that differ in one thing,
-and tile loads against a plain loop over coordinates."""
+"""Tensor maps: every field found again in the maps that compiled host code builds for shapes that differ in one thing,
+and tile loads against a plain loop over coordinates.
+"""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ def test_decode_fp32(code: int) -> None:
 
 @pytest.mark.parametrize("fmt", [E4M3FN, FP16, BF16], ids=lambda f: f.name)
 @pytest.mark.parametrize("rounding", [RNE, RZ])
-def test_encode_gives_back_every_finite_code(fmt: Format, rounding: Any, tried: Any) -> None:
-    every = range(0, 1 << fmt.bits, 1 if fmt.bits == 8 or rounding == RNE else 7)
+def test_encode_gives_back_finite_codes(fmt: Format, rounding: Any, tried: Any) -> None:
+    every = range(0, 1 << fmt.bits, 1 if fmt.bits == 8 else 3)
     finite = [c for c in every if not (fmt.is_nan(c) or fmt.is_inf(c) or c == fmt.sign_mask)]
     assert all(fmt.encode(fmt.value(code), rounding) == code for code in finite)
     tried(len(finite))

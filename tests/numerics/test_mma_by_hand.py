@@ -107,6 +107,48 @@ def test_a_subnormal_factor_keeps_its_exponent(step: Step) -> None:
     assert step([normal, minus_normal, (Fraction(1, 64), Fraction(1, 64))], machine=SM90) == fp32(2.0**-12)
 
 
+@pytest.mark.parametrize(("bits", "left"), [(18, 0), (19, 0), (20, 2.0**-18)])
+def test_a_subnormal_factor_limits_the_fast_path(bits: int, left: float, step: Step) -> None:
+    """2**-9 * 256 = 0.5 with e = 2 makes F = 19 cut at 2**-17, though all terms together are below 2."""
+    half, minus_half = (Fraction(1, 512), 256), (Fraction(-1, 512), 256)
+    products = [half, minus_half, (Fraction(1, 512), Fraction(1, 512))]
+    assert step(products, machine=replace(SM100, fraction_bits=bits)) == fp32(left)
+
+
+def chain(first: list[Product], second: list[Product], c: int, machine: MachineModel, acc: str) -> list[int]:
+    """Two steps by both implementations."""
+    codes = [
+        [E4M3FN.encode(Fraction(pair[side])) for pair in part] for part in (first, second) for side in (0, 1)
+    ]
+    padded = [row + [0] * (32 - len(row)) for row in codes]
+    a, b = padded[0] + padded[2], padded[1] + padded[3]
+    return [scalar.mma(a, b, c, machine=machine, acc=acc), by_vector_alone(a, b, c, machine, acc)]
+
+
+def test_each_step_of_a_chain_is_rounded() -> None:
+    """64 + 2**-18 does not fit 24 bits, so a second step of -32 finds 64: the exact sum would keep the 2**-18."""
+    grain = (Fraction(1, 512), Fraction(1, 512))
+    assert chain([(8, 8), grain], [(-8, 4)], 0, SM100, "fp32") == [fp32(32)] * 2
+    assert chain([(8, 4), grain], [(-8, 4)], 0, SM100, "fp32") == [fp32(2.0**-18)] * 2, "32 + 2**-18 fits"
+    sixteenth = (0.25, 0.25)
+    assert (
+        chain([sixteenth, grain], [(-0.25, 0.125)], 0, replace(SM100, final32="rz13"), "fp32")
+        == [fp32(2.0**-5)] * 2
+    )
+    least = (Fraction(1, 128), 1)
+    assert (
+        chain([least, grain], [(Fraction(-1, 256), 1)], 0, SM100, "fp16")
+        == [FP16.encode(Fraction(1, 256))] * 2
+    )
+
+
+def test_an_accumulator_off_the_grid_is_lost_in_a_chain() -> None:
+    """32 + 2**-20 does not fit 24 bits, though everything is below 64."""
+    start = fp32(2.0**-20)
+    assert chain([(8, 4)], [(-7.5, 4)], start, SM100, "fp32") == [fp32(2)] * 2
+    assert chain([(8, 1)], [(-8, 1)], start, SM100, "fp32") == [fp32(2.0**-20)] * 2, "8 + 2**-20 fits"
+
+
 def test_zero_terms_have_no_exponent(step: Step) -> None:
     """448 * 0 does not raise the largest exponent, nor does a zero accumulator lower it."""
     assert step([(448, 0), (0, 448), (Fraction(1, 512), Fraction(1, 512))], machine=SM90) == fp32(2.0**-18)

@@ -14,10 +14,7 @@ from mqa_ref.numerics import FP16, FP32, MACHINES, MachineModel, mma, samples, s
 FORMAT = {"fp32": FP32, "fp16": FP16}
 VARIANTS = [
     *MACHINES.values(),
-    *[
-        replace(MACHINES["sm100"], name=f"F={bits}", fraction_bits=bits)
-        for bits in (1, 19, 20, 21, 24, 26, 40)
-    ],
+    *[replace(MACHINES["sm100"], name=f"F={bits}", fraction_bits=bits) for bits in (1, 19, 20, 24, 26, 40)],
     replace(MACHINES["sm100"], name="F=19/rz13", fraction_bits=19, final32="rz13"),
     replace(MACHINES["sm100"], name="F=25/rne", final32="rne"),
     replace(MACHINES["sm90"], name="F=13/rz", final32="rz"),

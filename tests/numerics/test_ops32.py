@@ -56,14 +56,15 @@ def test_random(name: str, draw: str, mpfr32: Any, tried: Any) -> None:
     tried(count)
 
 
-def test_fma_where_double_rounding_would_strike(mpfr32: Any, tried: Any) -> None:
+@pytest.mark.parametrize("fields", [0xF0, 1], ids=["all exponents", "subnormal"])
+def test_fma_where_double_rounding_would_strike(fields: int, mpfr32: Any, tried: Any) -> None:
     """Products that put the sum on or a hair beside a tie of fp32, at every exponent down to the subnormals.
 
     a*b is half a unit of c less one part in 2**46 to 2**41, so the float64 sum is the tie and the exact sum is not.
     """
     source = samples.Source(33)
     count = 40_000
-    field = (source.words(count) % np.uint64(0xF0)).astype(np.int64)
+    field = (source.words(count) % np.uint64(fields)).astype(np.int64)
     c = (source.uniform(FP32, count) & np.uint32(0x807FFFFF)) | (field << 23).astype(np.uint32)
     half_unit = np.ldexp(1.0, np.maximum(field, 1) - 127 - 24)
     shift = np.where(field < 100, 40, 0)  # keeps both factors normal

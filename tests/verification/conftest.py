@@ -44,7 +44,7 @@ def fake_backend(monkeypatch: pytest.MonkeyPatch) -> Install:
 
         monkeypatch.setattr("mqa_ref.verification.verify.launch", launch)
         monkeypatch.setattr(
-            "mqa_ref.verification.verify.resolve", lambda kernel: SimpleNamespace(name=str(kernel))
+            "mqa_ref.verification.request.resolve", lambda kernel: SimpleNamespace(name=str(kernel))
         )
         return calls
 

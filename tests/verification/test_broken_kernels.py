@@ -1,4 +1,4 @@
-"""The builtin kernel broken in one place at a time, in its PTX or in the model that it is held against: every one must fail."""
+"""The builtin kernel broken in one place at a time, in its PTX or in the model it is held against: each must fail."""
 
 from __future__ import annotations
 

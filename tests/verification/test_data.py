@@ -49,7 +49,7 @@ def folded(problem: Problem, row: int, token: int, fma: Fma) -> float:
     k = values(codes)
     sums = [np.float32(0)] * 4
     for head in range(problem.heads):
-        dot = sum(x * y for x, y in zip(values(problem.q[b, t, head]), k, strict=True))
+        dot = sum((x * y for x, y in zip(values(problem.q[b, t, head]), k, strict=True)), Fraction(0))
         twice = np.float32(float(dot + abs(dot)))
         assert Fraction(float(twice)) == dot + abs(dot)
         sums[head % 4] = fma(twice, problem.weights[row, head], sums[head % 4])

@@ -43,7 +43,7 @@ def test_nan_against_a_number_is_a_disagreement(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_whole_with_a_broken_operation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.arithmetic, "run", lambda seed: {"fma_f32": Count(10, 1)})
+    monkeypatch.setattr("mqa_ref.numerics.selfcheck.run", lambda seed: {"fma_f32": Count(10, 1)})
     monkeypatch.setattr(module, "quick", lambda: ())
     result = selfcheck()
     assert (result.status, result.exit_code, result.tried, result.differing) == ("error", 3, 10, 1)

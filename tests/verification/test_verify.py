@@ -213,6 +213,23 @@ def test_every_bad_argument_is_named(fake_backend: Install, name: str) -> None:
     assert calls == []
 
 
+def test_the_machine_is_the_references(fake_backend: Install) -> None:
+    """The stand-in for the backend follows the machine it is given, as the emulator does."""
+    calls = fake_backend(clean)
+    report = verify(problems=chosen()[:1], machine="exact")
+    assert calls[0]["machine"] == "sm100"
+    assert (report.machine, report.exit_code) == ("exact", 1)
+    comparison = report.case_list[0].comparison
+    assert comparison is not None
+    assert "the tensor core sm100" in comparison.suspects
+
+
+def test_an_unknown_kernel_is_named_with_the_other_faults() -> None:
+    with pytest.raises(InputError) as caught:
+        verify("no-such-kernel", "tpu")
+    assert [fault.argument for fault in caught.value.faults] == ["kernel", "on"]
+
+
 @pytest.mark.parametrize("arguments", [{"on": "cuda"}, {"level": "full"}])
 def test_what_this_version_does_not_serve(fake_backend: Install, arguments: dict[str, str]) -> None:
     fake_backend(clean)
