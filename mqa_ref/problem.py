@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mqa_ref import schedule as sched
-from mqa_ref.errors import InputError
+from mqa_ref.errors import InputError, NotAvailable
 from mqa_ref.problem_rules import aligned_columns, find_faults
 
 
@@ -81,6 +81,35 @@ class Problem:
             object.__setattr__(self, name, kept)
         for name, number in (("page", page), ("num_sms", num_sms), ("max_context_len", max_context_len)):
             object.__setattr__(self, name, operator.index(number))
+
+    @classmethod
+    def from_torch(
+        cls,
+        q: Any,
+        kv_fused: Any,
+        weights: Any,
+        block_table: Any,
+        context_lens: Any,
+        *,
+        page: int,
+        num_sms: int,
+        max_context_len: int | None = None,
+        schedule: Any = None,
+    ) -> Problem:
+        """The same from torch tensors on any device, of any strides; what is no tensor goes through as it is.
+
+        Shapes and dtypes are those of the class; ``q`` and ``kv_fused`` may be float8_e4m3fn as well as uint8: their
+        bytes are the codes. Tensors are copied, detached, to the CPU; nothing refers to them afterwards. Raises
+        InputError as the class does, and NotAvailable without torch.
+        """
+        given = {"q": q, "kv_fused": kv_fused, "weights": weights}
+        given |= {"block_table": block_table, "context_lens": context_lens, "schedule": schedule}
+        return cls(
+            **{name: _to_numpy(value, codes=name in ("q", "kv_fused")) for name, value in given.items()},
+            page=page,
+            num_sms=num_sms,
+            max_context_len=max_context_len,
+        )
 
     @property
     def batch(self) -> int:
@@ -152,3 +181,21 @@ class Problem:
     def __repr__(self) -> str:
         sizes = f"B={self.batch}, next_n={self.next_n}, H={self.heads}, D={self.head_dim}, page={self.page}"
         return f"Problem({sizes}, num_sms={self.num_sms}, case_id={self.case_id})"
+
+
+def _to_numpy(value: Any, *, codes: bool) -> Any:
+    """A torch tensor as a NumPy array; anything else, and a tensor of a dtype that NumPy lacks, as it is, for the
+    validation to name. ``codes``: whether float8_e4m3fn is taken, as bytes."""
+    try:
+        import torch
+    except ImportError as error:
+        raise NotAvailable("torch is not installed; the extra `gpu` brings it") from error
+    if not isinstance(value, torch.Tensor):
+        return value
+    tensor = value.detach()
+    if codes and tensor.dtype == torch.float8_e4m3fn:
+        tensor = tensor.view(torch.uint8)
+    try:
+        return tensor.cpu().numpy()
+    except TypeError:
+        return value

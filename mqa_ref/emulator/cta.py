@@ -12,7 +12,7 @@ from mqa_ref.emulator.barriers import NamedBarrier
 from mqa_ref.emulator.clocks import CopySlots, Shadow, new_clock
 from mqa_ref.emulator.copies import GRANULE
 from mqa_ref.emulator.memory import SharedMemory
-from mqa_ref.emulator.policy import QUANTUM, Pending, Policy
+from mqa_ref.emulator.policy import Pending, Policy
 from mqa_ref.emulator.ptx import Instruction
 from mqa_ref.emulator.tmem import TensorMemory, TensorPipe
 from mqa_ref.emulator.warp import BLOCKED, EXITED, JUMPED, LANES, Lanes, Warp
@@ -106,15 +106,12 @@ class Cta(Access):
             if not ready and not able:
                 self._hang(living)
                 return self.instructions
-            what, number, quantum = self.policy.pick(len(ready), len(able), turn)
-            if what == "async":
-                self.pending.remove(able[number])
-                able[number].complete()
-            elif quantum == QUANTUM:
-                for warp in ready:
-                    self._run_warp(warp, quantum)
-            else:
-                self._run_warp(ready[number], quantum)
+            choice = self.policy.pick([w.index for w in ready], len(able), turn, len(self.warps))
+            if choice.operation >= 0:
+                self.pending.remove(able[choice.operation])
+                able[choice.operation].complete()
+            for number in choice.warps:
+                self._run_warp(self.warps[number], choice.quantum)
             turn += 1
             if self.instructions > self.budget:
                 where = ", ".join(f"warp {w.index} at PTX line {self._line(w)}" for w in living if not w.done)

@@ -34,13 +34,12 @@ class View:
     def encode(self, value: float) -> int:
         """The bit pattern of ``value`` in the output format, rounded to nearest even; NaN is the canonical one."""
         fmt = FORMATS[self.flow.out]
+        sign = 1 if math.copysign(1, value) < 0 else 0
         if math.isnan(value):
             return fmt.canonical_nan
-        sign = 1 << (8 * self.flow.bits_dtype.itemsize - 1) if math.copysign(1, value) < 0 else 0
         if math.isinf(value):
-            infinity: int = {"fp32": 0x7F800000, "fp16": 0x7C00, "bf16": 0x7F80}[self.flow.out]
-            return sign | infinity
-        return sign | fmt.encode(Fraction(abs(value)), RNE)
+            return fmt.inf(sign)
+        return fmt.encode(Fraction(value), RNE) if value else fmt.zero(sign)
 
 
 def _views() -> tuple[View, ...]:

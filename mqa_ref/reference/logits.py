@@ -22,14 +22,15 @@ def reference_logits(
     """The bits every valid logit of ``problem`` must have.
 
     ``machine``: the tensor core to follow, a name in ``numerics.MACHINES`` or a model. ``generation``: how the fp32
-    epilogue does its ReLU, see ``epilogue.GENERATIONS``. Returns the bit patterns, uint32 (fp32 output) or uint16
-    [rows, max_context_len], 0 in columns that are not valid, and the mask of the valid ones, bool of the same shape. Of
+    epilogue does its ReLU, see ``epilogue.GENERATIONS``; it changes nothing in the fp16 epilogues, whose weights are
+    ``problem.weights`` rounded to fp16. Returns the bit patterns, uint32 (fp32 output) or uint16 [rows,
+    max_context_len], 0 in columns that are not valid, and the mask of the valid ones, bool of the same shape. Of
     ``block_table`` only the entries of pages with tokens are read.
 
-    Raises Unsupported for a flow not in ``SUPPORTED_FLOWS``, InputError for an unknown machine or generation. Standing:
-    that of the machine model; the order of the epilogue is the kernel's (op.md), its operations are doc and hw.
+    Raises InputError for an unknown machine or generation. Standing: that of the machine model; the order of the
+    epilogue is the kernel's (op.md), its operations are doc and hw. docs/flows.md has the special values.
     """
-    model = checked_request(flow, machine, generation)
+    model = checked_request(machine, generation)
     mask = problem.valid_mask()
     bits: NDArray[Any] = np.zeros(mask.shape, flow.bits_dtype)
     keys, scales = problem.key_codes, problem.scale_bits

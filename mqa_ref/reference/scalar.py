@@ -28,7 +28,7 @@ def scalar_logit(
     ``row`` in 0..rows-1, ``col`` in 0..max_context_len-1. Raises InputError for a place outside, and otherwise as
     ``reference_logits`` does. Standing as there.
     """
-    model = checked_request(flow, machine, generation)
+    model = checked_request(machine, generation)
     faults = [
         Fault(name, str(value), f"0..{end - 1}")
         for name, value, end in (("row", row, problem.rows), ("col", col, problem.max_context_len))
@@ -39,22 +39,56 @@ def scalar_logit(
     sequence, token = divmod(row, problem.next_n)
     if col > int(problem.context_lens[sequence]) - problem.next_n + token:
         return 0
-    key, scale = _key_and_scale(problem, sequence, col)
-    sums = {"s0x": 0, "s0y": 0, "s1x": 0, "s1y": 0}
+    key, scale = key_and_scale(problem, sequence, col)
+    dots = []
     for head in range(problem.heads):
         query = list(problem.q[sequence, token, head].tobytes())
-        dot = scalar.mma(key, query, machine=model, acc=flow.acc)
-        positive = scalar.max_f32(dot, 0) if generation == "max" else scalar.add_f32(dot, scalar.abs_f32(dot))
-        name = ("s0x", "s0y", "s1x", "s1y")[head % 4]
-        weight = int.from_bytes(problem.weights[row, head].tobytes(), "little")
-        sums[name] = scalar.fma_f32(positive, weight, sums[name])
-    total = scalar.add_f32(scalar.add_f32(scalar.add_f32(sums["s0x"], sums["s0y"]), sums["s1x"]), sums["s1y"])
+        dots.append(scalar.mma(key, query, machine=model, acc=flow.acc))
+    weights = [int.from_bytes(weight.tobytes(), "little") for weight in problem.weights[row]]
+    if flow.epi == "fp32":
+        logit = _fp32_logit(dots, weights, scale, generation)
+        if flow.out == "fp32":
+            return logit
+        return scalar.cvt_f16_f32(logit) if flow.out == "fp16" else scalar.cvt_bf16_f32(logit)
+    if flow.acc == "fp32":
+        dots = [scalar.cvt_f16_f32(dot) for dot in dots]
+    logit = _fp16_logit(dots, weights, scale)
+    if flow.out == "fp16":
+        return logit
+    logit = scalar.cvt_f32_f16(logit)
+    return logit if flow.out == "fp32" else scalar.cvt_bf16_f32(logit)
+
+
+def _fp32_logit(dots: list[int], weights: list[int], scale: int, generation: Generation) -> int:
+    s0x = s0y = s1x = s1y = 0
+    for h in range(0, len(dots), 4):
+        x = [
+            scalar.max_f32(dot, 0) if generation == "max" else scalar.add_f32(dot, scalar.abs_f32(dot))
+            for dot in dots[h : h + 4]
+        ]
+        s0x = scalar.fma_f32(x[0], weights[h], s0x)
+        s0y = scalar.fma_f32(x[1], weights[h + 1], s0y)
+        s1x = scalar.fma_f32(x[2], weights[h + 2], s1x)
+        s1y = scalar.fma_f32(x[3], weights[h + 3], s1y)
+    total = scalar.add_f32(scalar.add_f32(scalar.add_f32(s0x, s0y), s1x), s1y)
     if generation == "folded":
         total = scalar.mul_f32(total, _HALF)
     return scalar.mul_f32(total, scale)
 
 
-def _key_and_scale(problem: Problem, sequence: int, col: int) -> tuple[list[int], int]:
+def _fp16_logit(dots: list[int], weights: list[int], scale: int) -> int:
+    """From fp16 dots, fp32 weights and scale."""
+    x = [scalar.max_f16(dot, 0) for dot in dots]
+    w = [scalar.cvt_f16_f32(weight) for weight in weights]
+    ps0, ps1 = (0, 0), (0, 0)  # packed pairs: low and high half
+    for h in range(0, len(dots), 4):
+        ps0 = scalar.fma_f16(x[h], w[h], ps0[0]), scalar.fma_f16(x[h + 1], w[h + 1], ps0[1])
+        ps1 = scalar.fma_f16(x[h + 2], w[h + 2], ps1[0]), scalar.fma_f16(x[h + 3], w[h + 3], ps1[1])
+    low, high = scalar.add_f16(ps0[0], ps1[0]), scalar.add_f16(ps0[1], ps1[1])
+    return scalar.mul_f16(scalar.add_f16(low, high), scalar.cvt_f16_f32(scale))
+
+
+def key_and_scale(problem: Problem, sequence: int, col: int) -> tuple[list[int], int]:
     """The codes and the scale's bit pattern of the token at column ``col``, read from the bytes of its page."""
     page = problem.kv_fused[int(problem.block_table[sequence, col // problem.page])].tobytes()
     slot = col % problem.page

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mqa_ref.flow import Flow
 from mqa_ref.problem import Problem
 
 Codes = NDArray[np.uint8]
@@ -88,33 +89,56 @@ def _e4m3(code: int) -> float:
 
 
 E4M3_VALUES = np.array([_e4m3(code) for code in range(256)])
-FP32 = gmpy2.context(precision=24, emax=128, emin=-148, subnormalize=True)
+_MPFR = {  # precision, exponents of the largest and the smallest number (a number is 0.1xxx * 2**exponent)
+    "fp32": gmpy2.context(precision=24, emax=128, emin=-148, subnormalize=True),
+    "fp16": gmpy2.context(precision=11, emax=16, emin=-23, subnormalize=True),
+    "bf16": gmpy2.context(precision=8, emax=128, emin=-132, subnormalize=True),
+}
 
-Epilogue = Callable[[Array, Array, Array, str], Array]
+Epilogue = Callable[[Array, Array, Array, Flow, str], Array]
 
 
-def _mpfr_epilogue(dots: Array, weights: Array, scales: Array, generation: str) -> Array:
-    """fp32 ``dots`` [tokens, H] as float64, fp32 ``weights`` [H], ``scales`` [tokens] -> fp32 codes [tokens], by MPFR.
+def _rounded(fmt: str, value: Any) -> Any:
+    """A float or an mpfr after one rounding to the format."""
+    exact = gmpy2.mpfr(value, 53)
+    with _MPFR[fmt]:
+        return gmpy2.mul(exact, 1)
 
-    The order is op.md's: head h to partial sum h % 4, heads ascending, one rounding each; ((s0x+s0y)+s1x)+s1y.
+
+def _mpfr_epilogue(dots: Array, weights: Array, scales: Array, flow: Flow, generation: str) -> Array:
+    """Accumulators [tokens, H] as float64, fp32 ``weights`` [H], ``scales`` [tokens] -> output codes [tokens], by MPFR.
+
+    The orders are op.md's: head h to partial sum h % 4, heads ascending, one rounding each; then ((s0x+s0y)+s1x)+s1y
+    in fp32, (s0x+s1x) + (s0y+s1y) in fp16.
     """
     results = []
-    with FP32:
-        factor = [gmpy2.mpfr(float(w)) for w in weights]
-        for row, scale in zip(dots, scales, strict=True):
-            sums = [gmpy2.mpfr(0)] * 4
-            for h, dot in enumerate(row):
-                x = gmpy2.mpfr(float(dot))
-                # max.f32 takes the other operand of a NaN, as the comparison does here.
-                x = x + abs(x) if generation == "folded" else max(gmpy2.mpfr(0), x)
-                sums[h % 4] = gmpy2.fma(x, factor[h], sums[h % 4])
-            total = ((sums[0] + sums[1]) + sums[2]) + sums[3]
-            if generation == "folded":
+    factor = [_rounded(flow.epi, float(w)) for w in weights]
+    for row, scale in zip(dots, scales, strict=True):
+        x = [_rounded(flow.epi, float(dot)) for dot in row]
+        scale = _rounded(flow.epi, float(scale))
+        with _MPFR[flow.epi]:
+            zero, sums = gmpy2.mpfr(0), [gmpy2.mpfr(0)] * 4
+            folded = generation == "folded" and flow.epi == "fp32"
+            for h, dot in enumerate(x):
+                # max takes the other operand of a NaN, as the comparison does here.
+                positive = dot + abs(dot) if folded else max(zero, dot)
+                sums[h % 4] = gmpy2.fma(positive, factor[h], sums[h % 4])
+            if flow.epi == "fp32":
+                total = ((sums[0] + sums[1]) + sums[2]) + sums[3]
+            else:
+                total = (sums[0] + sums[2]) + (sums[1] + sums[3])
+            if folded:
                 total = total * gmpy2.mpfr(0.5)
-            results.append(float(total * gmpy2.mpfr(float(scale))))
+            total = total * scale
+        results.append(float(_rounded(flow.out, total)))
     exact = np.array(results)
-    codes: Array = exact.astype(np.float32).view(np.uint32)
-    codes[np.isnan(exact)] = 0x7FFFFFFF
+    if flow.out == "fp16":
+        codes: Array = exact.astype(np.float16).view(np.uint16)
+    else:
+        codes = exact.astype(np.float32).view(np.uint32)
+        if flow.out == "bf16":
+            codes = (codes >> 16).astype(np.uint16)
+    codes[np.isnan(exact)] = {"fp32": 0x7FFFFFFF, "fp16": 0x7FFF, "bf16": 0x7FFF}[flow.out]
     return codes
 
 
@@ -123,17 +147,17 @@ def mpfr_epilogue() -> Epilogue:
     return _mpfr_epilogue
 
 
-Dots = Callable[[Codes, Codes], Array]
+Dots = Callable[[Codes, Codes, str], Array]
 
 
-def _exact_dots(keys: Codes, queries: Codes) -> Array:
+def _exact_dots(keys: Codes, queries: Codes, acc: str) -> Array:
     """Dot products [tokens, H] of codes [tokens, D] and [H, D], summed as integers (times 2**-18), rounded by MPFR."""
     left, right = E4M3_VALUES[keys] * 512, E4M3_VALUES[queries] * 512
     out = np.full((len(keys), len(queries)), np.nan)
     for t, h in np.ndindex(*out.shape):
         if not (np.isnan(left[t]).any() or np.isnan(right[h]).any()):
             total = sum(int(x) * int(y) for x, y in zip(left[t], right[h], strict=True))
-            out[t, h] = float(gmpy2.mpfr(gmpy2.mpq(total, 1 << 18), 24))
+            out[t, h] = float(_rounded(acc, gmpy2.mpq(total, 1 << 18)))
     return out
 
 
@@ -143,7 +167,7 @@ def exact_dots() -> Dots:
 
 
 @pytest.fixture(scope="session")
-def mmasim_dots() -> Callable[[str, Codes, Codes], Array]:
+def mmasim_dots() -> Callable[[str, Codes, Codes, str], Array]:
     """MMA-Sim's wgmma ("sm90") and tcgen05 ("sm100"), 64 tokens and 8 heads at a time, as a chain of K = 32 steps."""
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
@@ -153,19 +177,21 @@ def mmasim_dots() -> Callable[[str, Codes, Codes], Array]:
         from mmasim import nv_ptx
 
     models = {
-        "sm90": nv_ptx.WGMMA("Hopper", "m64n8k32.f32.e4m3.e4m3"),
-        "sm100": nv_ptx.TCGen05MMA("Blackwell", "m64n8k32.kind::f8f6f4.f32.e4m3.e4m3"),
+        ("sm90", "fp32"): nv_ptx.WGMMA("Hopper", "m64n8k32.f32.e4m3.e4m3"),
+        ("sm90", "fp16"): nv_ptx.WGMMA("Hopper", "m64n8k32.f16.e4m3.e4m3"),
+        ("sm100", "fp32"): nv_ptx.TCGen05MMA("Blackwell", "m64n8k32.kind::f8f6f4.f32.e4m3.e4m3"),
+        ("sm100", "fp16"): nv_ptx.TCGen05MMA("Blackwell", "m64n8k32.kind::f8f6f4.f16.e4m3.e4m3"),
     }
 
-    def dots(machine: str, keys: Codes, queries: Codes) -> Array:
-        acc = torch.zeros((64, 8), dtype=torch.float32)
+    def dots(machine: str, keys: Codes, queries: Codes, acc: str) -> Array:
+        total = torch.zeros((64, 8), dtype=torch.float16 if acc == "fp16" else torch.float32)
         for k in range(0, keys.shape[1], 32):
             left, right = (
                 torch.from_numpy(np.ascontiguousarray(codes[:, k : k + 32])).view(torch.float8_e4m3fn)
                 for codes in (keys, queries)
             )
-            acc = models[machine](left, right.T, acc)
-        result: Array = acc.numpy().astype(np.float64)
+            total = models[machine, acc](left, right.T, total)
+        result: Array = total.numpy().astype(np.float64)
         return result
 
     return dots

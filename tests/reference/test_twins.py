@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqa_ref.errors import InputError, Unsupported
+from mqa_ref.errors import InputError
 from mqa_ref.flow import FLOWS, Flow
 from mqa_ref.numerics import MACHINES
 from mqa_ref.reference import GENERATIONS, SUPPORTED_FLOWS, reference_logits, scalar_logit
@@ -21,17 +22,19 @@ FLOW = Flow.parse("fp32-fp32-fp32")
 def random_problem(
     make: Any, shape: tuple[int, int, int, int], lengths: list[int], page: int, seed: int, **more: Any
 ) -> Any:
-    """Random bits everywhere, with a NaN code in about one vector of a hundred."""
+    """Random codes with a NaN in about one vector of a hundred; every second seed keeps to numbers that do not overflow
+    fp16, and few weights are random bits, so that not all is inf or NaN."""
     rng = np.random.default_rng(seed)
 
     def draw(*size: int) -> Any:
-        found = rng.integers(0, 0x7F, size, dtype=np.uint8) | rng.integers(0, 2, size, dtype=np.uint8) << 7
+        largest = 0x7F if seed % 2 else 0x58
+        found = rng.integers(0, largest, size, dtype=np.uint8) | rng.integers(0, 2, size, dtype=np.uint8) << 7
         found[rng.random(size[:-1]) < 0.01, 0] = 0xFF
         return found
 
     batch, next_n, heads, dim = shape
     weights = rng.integers(0, 2**32, (batch * next_n, heads), dtype=np.uint32).view(np.float32)
-    weights = np.where(rng.random(weights.shape) < 0.8, rng.standard_normal(weights.shape), weights)
+    weights = np.where(rng.random(weights.shape) < 0.98, rng.standard_normal(weights.shape), weights)
     scales = [rng.uniform(-1, 1, n).astype(np.float32) for n in lengths]
     return make(
         draw(*shape),
@@ -71,16 +74,17 @@ def test_twins_agree(
     problem = random_problem(make, shape, lengths, page, seed=sum(lengths), max_context_len=max(lengths) + 3)
     rng = np.random.default_rng(page)
     compared = 0
-    for generation in GENERATIONS:
-        found, mask = reference_logits(problem, FLOW, machine, generation=generation)
-        rows = rng.integers(0, problem.rows, 10)
+    for name, generation in product(FLOWS, GENERATIONS):
+        flow = Flow.parse(name)
+        found, mask = reference_logits(problem, flow, machine, generation=generation)
+        rows = rng.integers(0, problem.rows, 4)
         borders = np.clip([0, page - 1, page, 1023, 1024, max(lengths) - 1], 0, problem.max_context_len - 1)
-        columns = [*borders, *rng.integers(0, problem.max_context_len, 4)]
+        columns = [*rng.choice(borders, 2), *rng.integers(0, problem.max_context_len, 2)]
         for row, column in zip(rows.tolist(), columns, strict=True):
-            twin = scalar_logit(problem, FLOW, machine, row, int(column), generation)
-            assert twin == found[row, column], (row, column)
+            twin = scalar_logit(problem, flow, machine, row, int(column), generation)
+            assert twin == found[row, column], (name, generation, row, column)
             compared += bool(mask[row, column])
-    assert compared > 3
+    assert compared > 15
     record_property("tried", compared)
 
 
@@ -121,17 +125,8 @@ def test_inputs_are_left_alone(make: Any) -> None:
     assert problem.case_id == name
 
 
-@pytest.mark.parametrize("name", sorted(set(FLOWS) - set(SUPPORTED_FLOWS)))
-def test_other_flows_are_unsupported(make: Any, name: str) -> None:
-    problem = random_problem(make, (1, 1, 8, 32), [5], 32, 1)
-    with pytest.raises(Unsupported, match=name):
-        reference_logits(problem, Flow.parse(name))
-    with pytest.raises(Unsupported, match=name):
-        scalar_logit(problem, Flow.parse(name), "sm100", 0, 0)
-
-
-def test_fp32_is_supported() -> None:
-    assert "fp32-fp32-fp32" in SUPPORTED_FLOWS
+def test_every_flow_is_supported() -> None:
+    assert set(SUPPORTED_FLOWS) == set(FLOWS)
 
 
 def test_bad_requests(make: Any) -> None:

@@ -10,6 +10,7 @@ import pytest
 from mqa_ref.errors import InputError
 from mqa_ref.flow import Flow
 from mqa_ref.numerics.selfcheck import Count
+from mqa_ref.reference import GENERATIONS, SUPPORTED_FLOWS
 from mqa_ref.verification import selfcheck as module
 from mqa_ref.verification.problems import quick
 from mqa_ref.verification.selfcheck import Check, SelfCheck, check_logits, selfcheck
@@ -20,7 +21,7 @@ FLOW = Flow.parse("fp32-fp32-fp32")
 @pytest.mark.parametrize("name", ["edges-of-a-split", "nan-keys", "overflow"])
 def test_the_twins_agree(name: str) -> None:
     case = next(one for one in quick() if one.name == name)
-    assert check_logits(case, FLOW, "folded", 3, seed=5) == Check(f"logits/{name}/folded", 3, 0)
+    assert check_logits(case, FLOW, "folded", 3, seed=5) == Check(f"logits/{name}/{FLOW}/folded", 3, 0)
 
 
 def test_a_disagreement_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,6 +50,14 @@ def test_the_whole_with_a_broken_operation(monkeypatch: pytest.MonkeyPatch) -> N
     assert (result.status, result.exit_code, result.tried, result.differing) == ("error", 3, 10, 1)
     told = json.loads(result.to_json())
     assert (told["version"], told["status"], told["mismatched"], told["findings"]) == (1, "error", 1, 0)
+
+
+def test_the_plan_has_every_problem_flow_and_generation() -> None:
+    lines = module.plan()
+    assert {case.name for case, _, _ in lines} == {one.name for one in quick()}
+    ways = {(str(flow), generation) for _, flow, generation in lines}
+    assert ways == {(flow, generation) for flow in SUPPORTED_FLOWS for generation in GENERATIONS}
+    assert len(lines) == len({(case.name, str(flow), generation) for case, flow, generation in lines})
 
 
 def test_nothing_compared_is_no_pass() -> None:

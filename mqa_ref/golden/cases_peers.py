@@ -1,0 +1,85 @@
+"""The reports of peers.md that a launch can show, each a case by its number."""
+
+from __future__ import annotations
+
+from mqa_ref.golden.edits import FLT_MAX
+from mqa_ref.golden.model import Case, Claim, LogitsCase, RefusedCase, ScheduleCase, StaleCase
+from mqa_ref.verification.problems import Recipe
+
+NAN, INF = float("nan"), float("inf")
+
+# fmt: off
+PEERS: tuple[Case, ...] = (
+    LogitsCase(Recipe("peer-01-lengths-read-by-idle-ctas", "one page for 148 CTAs: 147 have no work", (64,), 148,
+                      heads=8, rest="tight", data="bits"),
+               ctas=(148,), peers=(1,), launch="context_lens ends where a page nobody may read begins"),
+    ScheduleCase("peer-02-no-tokens-32", "32 sequences without a token", (1, 2, 148), (0,) * 32, runs=0, peers=(2,)),
+    ScheduleCase("peer-02-no-tokens-64", "64 sequences without a token", (1, 2, 148), (0,) * 64, runs=0, peers=(2,)),
+    LogitsCase(Recipe("peer-02-no-tokens-launch", "a launch without a token", (0,) * 32, 148, heads=8, data="bits"),
+               ctas=(148,), peers=(2,), launch="no logit may be written"),
+    ScheduleCase("peer-03-batch-8192", "a batch beyond one block of the metadata kernel", (132, 148), batch=8192,
+                 bound=2048, hashed=True, peers=(3,)),
+    ScheduleCase("peer-03-batch-12288", "a batch beyond one block of the metadata kernel", (132, 148), batch=12288,
+                 bound=2048, hashed=True, peers=(3,)),
+    ScheduleCase("peer-03-batch-16384", "a batch beyond one block of the metadata kernel", (132, 148), batch=16384,
+                 bound=2048, hashed=True, peers=(3,)),
+    LogitsCase(Recipe("peer-04-next-n-3", "an odd number of query tokens", (129, 66), 4, heads=16, next_n=3,
+                      data="bits"), ctas=(4,), peers=(4,)),
+    LogitsCase(Recipe("peer-04-next-n-5", "an odd number of query tokens", (131, 7), 4, heads=16, next_n=5,
+                      data="wide"), ctas=(4,), peers=(4,)),
+    LogitsCase(Recipe("peer-05-missing-barriers", "three splits for each of four CTAs, so that stages are used again",
+                      (1500, 1300), 4, heads=16, data="wide"), ctas=(4,), tiles=(0, 5, 11), peers=(5,),
+               launch="run 20 times; every run must give these bits"),
+    LogitsCase(Recipe("peer-06-sixth-entry", "257 tokens need five table entries and there are five", (257,), 2,
+                      heads=16, rest="tight", data="bits"), ctas=(2,), peers=(6,),
+               launch="the block table ends where a page nobody may read begins"),
+    LogitsCase(Recipe("peer-06-table-width-1", "a block table of one entry", (64,), 2, heads=16, rest="tight",
+                      data="wide"), ctas=(2,), peers=(6,),
+               launch="the block table ends where a page nobody may read begins"),
+    StaleCase("peer-07-stale-schedule", "built for 257 tokens, used with 256", (257,), (256,), 4,
+              ("stale", "no_termination"), peers=(7,)),
+    LogitsCase(Recipe("peer-08-zero-row-in-range", "CTA 0 of two passes a row without tokens", (128, 0, 512), 2,
+                      heads=16, data="bits"), ctas=(1, 2), peers=(8,)),
+    RefusedCase("peer-09-short-logits", "257 tokens and logits for 256", "columns-256", ("context_lens",), (9,)),
+    LogitsCase(Recipe("peer-10-relu-before-sum", "scores 1 and -1, weights 1 and 1", (3,), 1, heads=8),
+               edit="relu_first", peers=(10,), claims=(Claim(0, 0, 1.0), Claim(0, 2, 1.0))),
+    LogitsCase(Recipe("peer-11-folded-half", "score 1, weight FLT_MAX, scale 1/2", (3,), 1, heads=8),
+               edit="folded_half", peers=(11,),
+               claims=(Claim(0, 0, INF, "*-fp32-*.folded"), Claim(0, 0, FLT_MAX / 2, "*-fp32-*.max"),
+                       Claim(0, 0, INF, "*-fp16-*"))),
+    RefusedCase("peer-12-heads-10", "N = 40 is a multiple of 8, H = 10 is none of 4", "heads-10", ("q",), (12,)),
+    LogitsCase(Recipe("peer-13-nan-in-key", "the codes 0x7f and 0xff in one key each", (6,), 1, heads=8),
+               edit="nan_key", peers=(13,),
+               claims=(*(Claim(0, column, NAN, "*-fp32-*.folded") for column in (3, 4)),
+                       *(Claim(0, column, 0.0, "*-fp32-*.max") for column in (3, 4)),
+                       *(Claim(0, column, 0.0, "*-fp16-*") for column in (3, 4)), Claim(0, 2, 1.0), Claim(0, 5, 1.0))),
+    LogitsCase(Recipe("peer-13-nan-in-query", "the code 0xff in one head of one row", (5, 5), 1, heads=8),
+               edit="nan_query", peers=(13,),
+               claims=(Claim(0, 0, NAN, "*-fp32-*.folded"), Claim(0, 0, 1.0, "*-fp32-*.max"),
+                       Claim(0, 0, 1.0, "*-fp16-*"), Claim(1, 0, 1.0))),
+    LogitsCase(Recipe("peer-13-nan-scale", "scales NaN, inf, -inf, 0, -0 and -1", (7,), 1, heads=8),
+               edit="nan_scale", peers=(13,),
+               claims=tuple(Claim(0, column, value)
+                            for column, value in enumerate((NAN, INF, -INF, 0.0, -0.0, -1.0, 1.0)))),
+    LogitsCase(Recipe("peer-14-planar-scales", "token t has the scale t + 1", (200,), 2, heads=8),
+               edit="scale_counts", ctas=(2,), peers=(14,),
+               claims=tuple(Claim(0, token, token + 1.0) for token in (0, 1, 63, 64, 127, 128, 199))),
+    LogitsCase(Recipe("peer-15-every-token-of-a-page", "neighbours have different keys", (140,), 2, heads=8, page=32),
+               edit="token_counts", ctas=(2,), peers=(15,),
+               claims=(Claim(0, 0, 2.0**-9), Claim(0, 55, 1.0), Claim(0, 125, 448.0), Claim(0, 126, 2.0**-9))),
+    LogitsCase(Recipe("peer-16-codes-above-0x7f", "-1 times -1", (65,), 1, heads=8), edit="minus_times_minus",
+               peers=(16,), claims=(Claim(0, 0, 1.0), Claim(0, 64, 1.0))),
+    LogitsCase(Recipe("peer-17-distant-pages", "page number times stride beyond 2^31, in a small pool here", (300,), 2,
+                      heads=16, data="bits", rest="tight"), ctas=(2,), peers=(17,),
+               launch="add 260,000 to every page number and 260,000 pages to the front of the pool (2.2 GB): "
+                      "the same bits"),
+    LogitsCase(Recipe("peer-18-padded-pool", "every argument a slice of something larger", (129, 65), 2, heads=16,
+                      data="wide", rest="garbage"), ctas=(2,), peers=(18,),
+               launch="page stride above page*(D+4); every argument a view with an offset: the same bits"),
+    RefusedCase("peer-19-weights-in-registers", "max_w_in_reg is no multiple of 4", "weights-in-registers-6",
+                ("max_w_in_reg",), (19,)),
+    LogitsCase(Recipe("peer-20-dependent-launch", "lengths and schedule come from the launch before", (300, 20), 4,
+                      heads=16, data="bits"), ctas=(4,), peers=(20,),
+               launch="enable_pdl; the launch before writes context_lens and schedule_meta last"),
+)
+# fmt: on
