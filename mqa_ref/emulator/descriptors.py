@@ -51,6 +51,10 @@ def operand_addresses(descriptor: MatrixDescriptor, rows: int, width: int) -> ND
     return swizzled(address[:, None] + np.arange(width, dtype=np.int64), descriptor.swizzle)
 
 
+N_STEP = 16
+"""N of a product with M = 128 and one CTA is a multiple of 16 (PTX ISA, "tcgen05: Matrix shape"; CUTLASS asserts it)."""
+
+
 @dataclass(frozen=True)
 class MmaShape:
     """What an instruction descriptor asks for: D is [m, n], ``accumulator`` "fp32" or "fp16"."""
@@ -69,7 +73,7 @@ def decode_instruction(bits: int) -> MmaShape:
     formats = {0: "fp16", 1: "fp32"}
     kind = bits >> 4 & 3
     m, n = (bits >> 24 & 31) << 4, (bits >> 17 & 63) << 3
-    if kind not in formats or bits >> 6 & 1 or m != 128 or not 8 <= n <= 256:
+    if kind not in formats or bits >> 6 & 1 or m != 128 or n % N_STEP or not N_STEP <= n <= 256:
         raise EmulatorError(
             f"instruction descriptor {bits:#x}: D format {kind} with M {m} and N {n} is not modelled"
         )

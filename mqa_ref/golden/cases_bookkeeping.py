@@ -7,7 +7,7 @@ from mqa_ref.golden.model import RefusedCase, ScheduleCase, StaleCase
 # fmt: off
 SCHEDULES: tuple[ScheduleCase, ...] = (
     ScheduleCase("schedule-one-each", "as many splits as CTAs", (148,), (256,) * 148, runs=148),
-    ScheduleCase("schedule-fewer-splits", "fewer splits than CTAs", (4, 148), (300, 1, 0, 513), runs=6),
+    ScheduleCase("schedule-fewer-splits", "no more splits than CTAs", (6, 148), (300, 1, 0, 513), runs=6),
     ScheduleCase("schedule-remainder", "a remainder: the two forms differ", (4, 7), (1200, 1337, 200)),
     ScheduleCase("schedule-multiple-of-32", "a batch that is a multiple of 32", (7, 148), batch=96, bound=3000),
     ScheduleCase("schedule-2d-lengths", "lengths [B, 3], of which the last column counts", (4, 148), (700, 0, 300, 64),

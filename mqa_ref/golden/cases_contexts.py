@@ -1,5 +1,5 @@
-"""The boundary contexts: one sequence of each length at which a page, a tile, a split or the prefetched part of the block
-table begins or ends, each with schedules for 1, 2 and 148 CTAs."""
+"""The boundary contexts: one sequence of each length at which a page, a tile, a split or the prefetched part of
+the block table begins or ends, each with schedules for 1, 2 and 148 CTAs."""
 
 from __future__ import annotations
 

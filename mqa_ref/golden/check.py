@@ -15,7 +15,7 @@ from mqa_ref.golden.cases import CASES
 from mqa_ref.golden.difference import differences
 from mqa_ref.golden.model import Case
 from mqa_ref.golden.record import record
-from mqa_ref.golden.store import DATA, load, path_of, unused
+from mqa_ref.golden.store import DATA, load_with_bytes, path_of, unused
 from mqa_ref.golden.views import VIEWS
 
 VERSION = 1
@@ -110,8 +110,7 @@ def check_case(case: Case, folder: Path = DATA) -> Outcome:
     if not path.exists() and not path.is_symlink():
         return Outcome(case.name, case.kind, "fail", 0, 1, (f"{path} is missing",))
     try:
-        stored = load(case.name, folder)
-        data = container.read(path)
+        stored, data = load_with_bytes(case.name, folder)
     except InputError as error:
         return Outcome(case.name, case.kind, "error", 0, 1, tuple(str(fault) for fault in error.faults))
     now = record(case)

@@ -89,11 +89,17 @@ def _split(data: bytes, source: str) -> tuple[dict[str, Any], bytes]:
     if length > MAX_HEADER_BYTES:
         _refuse(source, f"a header of {length} bytes", f"at most {MAX_HEADER_BYTES}")
     if length > len(data) - _LENGTH:
-        _refuse(source, f"a header of {length} bytes in {len(data)}", "the whole header: the file is truncated")
+        _refuse(
+            source, f"a header of {length} bytes in {len(data)}", "the whole header: the file is truncated"
+        )
     padded = data[_LENGTH : _LENGTH + length]
     text = padded.rstrip(b" ")
     if length % _LENGTH or len(padded) - len(text) >= _LENGTH:
-        _refuse(source, f"a header of {length} bytes", "a header padded to a multiple of 8, with less than 8 spaces")
+        _refuse(
+            source,
+            f"a header of {length} bytes",
+            "a header padded to a multiple of 8, with less than 8 spaces",
+        )
     try:
         header = strictjson.loads(text)
     except ValueError as error:
@@ -107,9 +113,15 @@ def _tensors(header: Mapping[str, Any], body: bytes, source: str) -> dict[str, N
     """The tensors by name, after all of them were found to fill the data exactly."""
     for name, facts in header.items():
         if not is_name(name):
-            _refuse(source, f"a tensor called {name[:64]!r}", "a name of lower-case words, digits, '.' and '-'")
+            _refuse(
+                source, f"a tensor called {name[:64]!r}", "a name of lower-case words, digits, '.' and '-'"
+            )
         if not _well_formed(facts):
-            _refuse(source, f"tensor {name}: {str(facts)[:80]}", "dtype, shape and data_offsets of a golden tensor")
+            _refuse(
+                source,
+                f"tensor {name}: {str(facts)[:80]}",
+                "dtype, shape and data_offsets of a golden tensor",
+            )
     at = 0
     for name, facts in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         start, stop = facts["data_offsets"]
@@ -139,5 +151,5 @@ def _well_formed(facts: object) -> bool:
         and isinstance(facts["dtype"], str)
         and facts["dtype"] in _DTYPES
         and 1 <= len(shape) <= MAX_AXES
-        and all(type(number) is int and 0 <= number < 2**63 for number in (*shape, *offsets))
+        and all(type(number) is int and 0 <= number <= MAX_FILE_BYTES for number in (*shape, *offsets))
     )

@@ -77,7 +77,9 @@ def _tensor(
     if old is None or new is None:
         present = new if old is None else old
         assert present is not None
-        return [Difference(what, present.size, ("not there before" if old is None else "not there any more",))]
+        return [
+            Difference(what, present.size, ("not there before" if old is None else "not there any more",))
+        ]
     if old.dtype != new.dtype or old.shape != new.shape:
         told = f"{old.dtype} {list(old.shape)} -> {new.dtype} {list(new.shape)}"
         return [Difference(what, max(old.size, new.size), (told,))]

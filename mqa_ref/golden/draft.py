@@ -18,8 +18,9 @@ from mqa_ref.verification.problems import Recipe, make
 
 @dataclass
 class Draft:
-    """The arrays of a problem, writable. ``q`` uint8 [B, next_n, H, D], ``weights`` float32 [B*next_n, H], ``codes`` uint8
-    [pages, page, D], ``scales`` float32 [pages, page], ``table`` int32 [B, width], ``lengths`` int32 [B]."""
+    """The arrays of a problem, writable. ``q`` uint8 [B, next_n, H, D], ``weights`` float32 [B*next_n, H],
+    ``codes`` uint8 [pages, page, D], ``scales`` float32 [pages, page], ``table`` int32 [B, width], ``lengths``
+    int32 [B]."""
 
     q: NDArray[np.uint8]
     weights: NDArray[np.float32]
@@ -79,8 +80,8 @@ def build(recipe: Recipe, dim: int, edit: Callable[[Draft], None] | None) -> Pro
 
 
 def through_views(problem: Problem) -> Problem:
-    """The same problem, made from arguments that are slices of larger arrays: offsets, strides, and a pool whose pages lie
-    further apart than they are long (peers.md, report 18)."""
+    """The same problem, made from arguments that are slices of larger arrays: offsets, strides, and a pool
+    whose pages lie further apart than they are long (peers.md, report 18)."""
 
     def inside(array: NDArray[Any], poison: int) -> NDArray[Any]:
         shape = tuple(2 * size + 3 for size in array.shape)

@@ -1,8 +1,8 @@
 """Crafted values: each edit turns drawn data into a launch whose logits can be worked out on paper.
 
-All start from ``_bare``: one head with weight 1 whose query is (1, 0, 0, ...), keys (1, 0, 0, ...), scales 1, everything
-else 0. A logit is then relu(1) * 1 * 1. What a case claims about its logits stands in the case table. Source of the rules
-that the values attack: op.md ("Dtype flows") and numerics.md ("Tensor-core step").
+All start from ``_bare``: one head with weight 1 whose query is (1, 0, 0, ...), keys (1, 0, 0, ...), scales 1,
+everything else 0. A logit is then relu(1) * 1 * 1. What a case claims about its logits stands in the case
+table. Source of the rules that the values attack: op.md ("Dtype flows") and numerics.md ("Tensor-core step").
 """
 
 from __future__ import annotations

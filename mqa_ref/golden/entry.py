@@ -1,4 +1,5 @@
-"""What one golden file says: tensors of unsigned bit patterns or schedule entries, and which of them stands for what."""
+"""What one golden file says: tensors of unsigned bit patterns or schedule entries, and which of them stands for
+what."""
 
 from __future__ import annotations
 
@@ -28,11 +29,12 @@ class Digest:
 class Entry:
     """The expected results of one case.
 
-    ``case_id``: 16 hex digits of the SHA-256 of the inputs. ``tensors``: by name, uint16 or uint32 [elements] for logits
-    (valid columns only, row by row), int32 [runs, 4] for partitions and walks (CTA, row, first split, past the last).
-    ``views``: view -> the tensor with its bits; equal bits are stored once. ``whole``: by tensor, the digest of the whole
-    array where the tensor is a sample or is not stored. ``tiles``: the sampled tiles of 128 columns, empty for all.
-    ``faults``: what is refused or found, for the kinds "stale" and "refused".
+    ``case_id``: 16 hex digits of the SHA-256 of the inputs. ``tensors``: by name, uint16 or uint32 [elements]
+    for logits (valid columns only, row by row), int32 [runs, 4] for partitions and walks (CTA, row, first
+    split, past the last). ``views``: view -> the tensor with its bits; equal bits are stored once. ``whole``:
+    by tensor, the digest of the whole array where the tensor is a sample or is not stored. ``tiles``: the
+    sampled tiles of 128 columns, empty for all. ``faults``: what is refused or found, for the kinds "stale" and
+    "refused".
     """
 
     name: str

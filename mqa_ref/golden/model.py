@@ -31,11 +31,12 @@ class Claim:
 class LogitsCase:
     """A launch and the bits of its valid logits.
 
-    ``recipe``: what the problem is made from. ``edit``: a name in ``edits.EDITS`` that overwrites drawn data with crafted
-    values. ``dim``: D; below 128 the drawn codes are cut. ``ctas``: CTA counts whose schedules are stored; the logits do
-    not depend on them (op.md), the recipe's own ``num_sms`` is the first. ``peers``: reports of peers.md the case stands
-    for. ``launch``: what a launch must add that a Problem cannot say. ``tiles``: for a large case, the tiles of 128 columns
-    whose bits are stored, counted from the front, or from the back if negative; all bits are hashed anyway.
+    ``recipe``: what the problem is made from. ``edit``: a name in ``edits.EDITS`` that overwrites drawn data
+    with crafted values. ``dim``: D; below 128 the drawn codes are cut. ``ctas``: CTA counts whose schedules are
+    stored; the logits do not depend on them (op.md), the recipe's own ``num_sms`` is the first. ``peers``:
+    reports of peers.md the case stands for. ``launch``: what a launch must add that a Problem cannot say.
+    ``tiles``: for a large case, the tiles of 128 columns whose bits are stored, counted from the front, or from
+    the back if negative; all bits are hashed anyway.
     """
 
     kind: ClassVar[Kind] = "logits"
@@ -64,8 +65,8 @@ class ScheduleCase:
     """Lengths and the partitions both builder forms give for every CTA count of ``ctas``.
 
     ``lengths``: the lengths; empty means ``batch`` lengths drawn below ``bound``. ``next_n``: above 1 the lengths are
-    given as [B, next_n], of which only the last column counts. ``hashed``: only hashes are stored. ``runs``: the claim how
-    many runs (pieces of one row) every forward partition has, None for no claim.
+    given as [B, next_n], of which only the last column counts. ``hashed``: only hashes are stored. ``runs``:
+    the claim how many runs (pieces of one row) every forward partition has, None for no claim.
     """
 
     kind: ClassVar[Kind] = "schedule"

@@ -149,11 +149,15 @@ def _schedule(case: ScheduleCase) -> Recorded:
 def _stale(case: StaleCase) -> Recorded:
     built, used = np.array(case.built, np.int32), np.array(case.used, np.int32)
     found = sched.check(sched.build(built, case.num_sms, case.form), used)
-    told = tuple(f"{one.kind} cta {one.cta} row {one.row} split {one.split} count {one.count}" for one in found)
+    told = tuple(
+        f"{one.kind} cta {one.cta} row {one.row} split {one.split} count {one.count}" for one in found
+    )
     entry = Entry(
         case.name, case.kind, _content_id(built, used, case.num_sms, case.form), faults=tuple(sorted(told))
     )
-    return Recorded(entry, _broken_faults(case.name, sorted({one.kind for one in found}), sorted(case.faults)))
+    return Recorded(
+        entry, _broken_faults(case.name, sorted({one.kind for one in found}), sorted(case.faults))
+    )
 
 
 def _refused(case: RefusedCase) -> Recorded:

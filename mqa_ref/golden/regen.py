@@ -1,9 +1,9 @@
-"""Writes the golden files anew: only on purpose, with a reason, from a clean checkout, and never where the claims do not
-hold."""
+"""Writes the golden files anew: only on purpose, with a reason, from a clean checkout, and never where the
+claims do not hold."""
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -49,21 +49,21 @@ def regen(
     """Compute all cases and write the files that are not as they should be, and one line of history.
 
     ``reason``: one line, for the history. Nothing is written when every file already has the right bytes. Raises
-    InputError without a reason, under CI, outside a git checkout, or with uncommitted changes in it; NotAvailable without
-    git; OracleError when a claim of a case does not hold.
+    InputError without a reason, under CI, outside a git checkout, or with uncommitted changes in it;
+    NotAvailable without git; OracleError when a claim of a case does not hold.
     """
     _refuse(reason, folder, environment)
     files: dict[str, bytes | None] = {}
-    changes, broken = [], []
+    changes: list[Change] = []
+    broken: list[str] = []
     for done, case in enumerate(cases):
         if progress is not None:
             progress(done, len(cases), case.name)
         now = record(case)
         broken += now.broken
         data = container.encode(now.entry)
-        path = path_of(case.name, folder)
-        if not (path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data):
-            files[path.name] = data
+        if not _is_as(path_of(case.name, folder), data):
+            files[path_of(case.name, folder).name] = data
             changes.append(_change(case, now, folder))
     if broken:
         raise OracleError("the reference contradicts claims: " + "; ".join(broken))
@@ -75,6 +75,10 @@ def regen(
         files[HISTORY] = _history(folder, reason.strip(), changes)
         replace(files, folder)
     return Regeneration(tuple(changes), len(cases))
+
+
+def _is_as(path: Path, data: bytes) -> bool:
+    return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
 
 
 def _change(case: Case, now: Recorded, folder: Path) -> Change:
@@ -96,7 +100,7 @@ def _history(folder: Path, reason: str, changes: Sequence[Change]) -> bytes:
     path = folder / HISTORY
     before = path.read_bytes() if path.exists() else b""
     line = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "elements": sum(one.changed for one in changes),
         "files": len(changes),
         "reason": reason,

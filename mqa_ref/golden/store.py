@@ -28,13 +28,21 @@ def path_of(name: str, folder: Path = DATA) -> Path:
 
 
 def load(name: str, folder: Path = DATA) -> Entry:
-    """The stored entry of the case ``name``. InputError with one fault that names the file when it is not there, is no
-    golden file, is damaged, or says that it is another case."""
+    """The stored entry of the case ``name``. InputError with one fault that names the file when it is not
+    there, is no golden file, is damaged, or says that it is another case."""
+    return load_with_bytes(name, folder)[0]
+
+
+def load_with_bytes(name: str, folder: Path = DATA) -> tuple[Entry, bytes]:
+    """As ``load``, with the content of the file."""
     path = path_of(name, folder)
-    entry = container.decode(container.read(path), str(path))
+    data = container.read(path)
+    entry = container.decode(data, str(path))
     if entry.name != name:
-        raise InputError([Fault(str(path), f"the case {entry.name}", f"the case {name}: the file was renamed")])
-    return entry
+        raise InputError(
+            [Fault(str(path), f"the case {entry.name}", f"the case {name}: the file was renamed")]
+        )
+    return entry, data
 
 
 def unused(names: Iterable[str], folder: Path = DATA) -> tuple[str, ...]:
@@ -44,8 +52,8 @@ def unused(names: Iterable[str], folder: Path = DATA) -> tuple[str, ...]:
 
 
 def replace(files: Mapping[str, bytes | None], folder: Path = DATA) -> None:
-    """Write all ``files`` (by file name; None removes one) under temporary names, then rename them: a reader sees an old
-    or a new file, never half of one, and an error before the first rename changes nothing."""
+    """Write all ``files`` (by file name; None removes one) under temporary names, then rename them: a reader
+    sees an old or a new file, never half of one, and an error before the first rename changes nothing."""
     temporary: dict[str, Path] = {}
     try:
         for name, data in files.items():

@@ -1,7 +1,7 @@
 """JSON in one spelling only: sorted keys, no spaces, ASCII, integers and strings; everything else is refused.
 
-The same content has the same bytes, so files can be compared by bytes, and a reader of files from elsewhere has little to
-go wrong.
+The same content has the same bytes, so files can be compared by bytes, and a reader of files from elsewhere has
+little to go wrong.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The views of a case: every flow on every machine, and for the fp32 epilogue in both generations.
 
-A view is written ``acc-epi-out.machine.generation``, such as ``fp32-fp32-bf16.sm90.max``; the fp16 epilogue has one form
-only (op.md, "Dtype flows") and its views end with the machine, such as ``fp32-fp16-fp16.sm100``.
+A view is written ``acc-epi-out.machine.generation``, such as ``fp32-fp32-bf16.sm90.max``; the fp16 epilogue has
+one form only (op.md, "Dtype flows") and its views end with the machine, such as ``fp32-fp16-fp16.sm100``.
 """
 
 from __future__ import annotations

@@ -72,3 +72,9 @@ def test_instruction_descriptors_that_are_refused(extra: int) -> None:
 def test_m_64_is_refused() -> None:
     with pytest.raises(EmulatorError, match="M 64"):
         decode_instruction(4 << 24 | 8 << 17 | 1 << 4)
+
+
+@pytest.mark.parametrize("n", [0, 8, 24, 40, 264])
+def test_n_that_is_no_multiple_of_16_is_refused(n: int) -> None:
+    with pytest.raises(EmulatorError, match=f"N {n}"):
+        decode_instruction(8 << 24 | n >> 3 << 17 | 1 << 4)
