@@ -40,6 +40,22 @@ class NotAvailable(MqaRefError):
     """A package or a device that was asked for is not on this machine."""
 
 
+class KernelError(MqaRefError):
+    """The kernel under test failed as a program, in its own code: it raised, or it wrote over what it was given."""
+
+
+class KernelTimeout(KernelError):
+    """The kernel's own code did not end within the time limit and was stopped."""
+
+
+class KernelOutOfMemory(KernelError):
+    """The kernel's own code asked for more memory than the limit."""
+
+
+class KernelDied(KernelError):
+    """The process that executed the kernel's own code ended: killed by a signal, or by an exit of the kernel's."""
+
+
 class EmulatorError(MqaRefError):
     """The emulator met something it does not model; the message names the instruction and its PTX line."""
 

@@ -15,6 +15,7 @@ import click
 from mqa_ref import __version__
 from mqa_ref.cli.compile import compile_command
 from mqa_ref.cli.doctor import doctor_command
+from mqa_ref.cli.golden import golden_command
 from mqa_ref.cli.schedule import schedule_command
 from mqa_ref.cli.selfcheck import selfcheck_command
 from mqa_ref.cli.verify import verify_command
@@ -44,7 +45,15 @@ def cli() -> None:
     right."""
 
 
-for command in (verify_command, compile_command, schedule_command, selfcheck_command, doctor_command):
+_COMMANDS = (
+    verify_command,
+    compile_command,
+    schedule_command,
+    golden_command,
+    selfcheck_command,
+    doctor_command,
+)
+for command in _COMMANDS:
     cli.add_command(command)
 
 

@@ -47,10 +47,11 @@ class ArgumentLayout:
 class CompiledKernel:
     """What the compiler made of one kernel class at one static shape.
 
-    ``ptx``: text for sm_100a. ``cubin``: ELF for the GPU. ``host_object``: relocatable ELF for this machine, the host
-    function and the cubin in it. Its entry points are ``host_symbol(void **arguments, int32 count)``, where a pointer
-    to the int32 result follows the pointers to ``arguments``, and ``init_symbol`` and ``load_symbol``, which load the
-    cubin. ``options``: the constructor arguments, dtypes aside.
+    ``ptx``: text for sm_100a, with the source line of each instruction (``.loc``). ``cubin``: ELF for the GPU.
+    ``host_object``: relocatable ELF for this machine, the host function and the cubin in it. Its entry points are
+    ``host_symbol(void **arguments, int32 count)``, where a pointer to the int32 result follows the pointers to
+    ``arguments``, and ``init_symbol`` and ``load_symbol``, which load the cubin. ``options``: the constructor
+    arguments, dtypes aside.
     """
 
     ptx: str
@@ -121,10 +122,10 @@ def compile_kernel(
                 cutlass.Int32(1),
                 cutlass.Int32(1),
                 cutlass.cute.runtime.make_fake_stream(),
-                options=f"--keep-ptx --keep-cubin --dump-dir {folder}",
+                options=f"--keep-ptx --keep-cubin --generate-line-info --dump-dir {folder}",
             )
             return CompiledKernel(
-                ptx=str(compiled.artifacts.PTX),
+                ptx=_FOLDERS.sub(r'\1"\2"', str(compiled.artifacts.PTX)),
                 cubin=bytes(compiled.artifacts.CUBIN),
                 host_object=bytes(compiled.dump_to_object(PREFIX)),
                 prefix=PREFIX,
@@ -241,5 +242,7 @@ def _tensor_layout(name: str, fields: Mapping[str, tuple[int, int]], tensor: Any
     return ArgumentLayout(name, "tensor", shape_modes, stride_modes, shape_bits, stride_bits)
 
 
+_FOLDERS = re.compile(r'^(\s*\.file\s+\d+\s+)"(?:[^"\n]*/)?([^"/\n]*)"', re.MULTILINE)
+"""A ``.file`` line: source files are told by their names alone, so that the same kernel is the same PTX everywhere."""
 _FIELD = re.compile(r"int(\d+)_t (\w+)\[(\d+)\]")
 _SCALARS: Mapping[str, ArgumentKind] = {"int32_t": "int32", "cudaStream_t": "stream"}

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 from mqa_ref.errors import Fault, InputError, Unsupported
 from mqa_ref.flow import Flow
 from mqa_ref.kernel.compile import CompiledKernel, compile_kernel, import_compiler
+from mqa_ref.kernel.sources import load_from_file, load_from_module, load_sglang, sglang_path
 from mqa_ref.problem import Problem
 
-LATER = ("sglang", "deepgemm")
+LATER = ("deepgemm",)
 """Kernels of other projects that this version knows of but cannot run."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """One kernel to test. ``load`` returns the kernel class; it may import the compiler, so it is called late."""
+    """One kernel to test. ``load`` returns the kernel class; it may import the compiler, so it is called late.
+
+    ``isolated``: the kernel is code that this project did not write. ``load``, ``compile`` and the launch execute it,
+    so they belong into the process of ``mqa_ref.verification.worker``.
+    """
 
     name: str
     load: Callable[[], Callable[..., Any]]
+    isolated: bool = False
 
     def compile(
         self, problem: Problem, flow: Flow, options: Mapping[str, Any] | None = None
@@ -38,17 +45,27 @@ class Target:
 
 
 def resolve(name: str) -> Target:
-    """The target called ``name``.
+    """The target called ``name``: "builtin", "sglang", ``FILE.py:CLASS`` or ``MODULE:CLASS``. Executes nothing of it.
 
-    Raises Unsupported for a name that is well formed but not served by this version (another project's kernel, a
-    user's class as ``FILE.py:CLASS`` or ``MODULE:CLASS``), InputError for any other.
+    Raises NotAvailable for "sglang" when it is not installed, Unsupported for a kernel that this version knows of but
+    does not serve, InputError for any other name and for a file that does not exist.
     """
     if name in _TARGETS:
         return _TARGETS[name]
-    known = ", ".join(sorted(_TARGETS))
-    if name in LATER or ":" in name.strip(":"):
+    if name == "sglang":
+        sglang_path()
+        return Target(name, load_sglang, isolated=True)
+    known = ", ".join(sorted((*_TARGETS, "sglang")))
+    if name in LATER:
         raise Unsupported(f"kernel {name!r} cannot be tested by this version, which serves: {known}")
-    raise InputError([Fault("kernel", repr(name), f"one of: {known}")])
+    place, _, attribute = name.rpartition(":")
+    if place.endswith(".py") and attribute.isidentifier():
+        if not Path(place).is_file():
+            raise InputError([Fault("kernel", repr(name), f"a file that exists; there is no {place}")])
+        return Target(name, partial(load_from_file, Path(place), attribute), isolated=True)
+    if attribute.isidentifier() and all(part.isidentifier() for part in place.split(".")):
+        return Target(name, partial(load_from_module, place, attribute), isolated=True)
+    raise InputError([Fault("kernel", repr(name), f"one of: {known}, FILE.py:CLASS, MODULE:CLASS")])
 
 
 @lru_cache(maxsize=64)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mqa_ref.errors import Fault, InputError
-from mqa_ref.numerics import BF16, E4M3_VALUE, FORMATS, FP16, FP32, cvt_bf16_f32
+from mqa_ref.numerics import E4M3_VALUE, FORMATS, cvt_bf16_f32
 from mqa_ref.problem import Problem
 from mqa_ref.reference.expansions import integer_logits, long_sums
 from mqa_ref.reference.runs import Run, runs
@@ -69,7 +69,7 @@ def sum_radius(heads: int, magnitude: F64) -> F64:
 
 def float64_sums(positive: F64, weights: F64) -> tuple[F64, F64]:
     """sum over h of w*x for ``positive`` [n, H, T] and ``weights`` [n, H], and the same of magnitudes; [n, T] each."""
-    total = np.matmul(weights[:, None, :], positive)[:, 0]
+    total = np.matmul(weights[:, None, :], positive)[:, 0] + 0.0  # a sum of -0 counts as +0
     return total, np.matmul(np.abs(weights)[:, None, :], positive)[:, 0]
 
 
@@ -117,5 +117,5 @@ def _long_logits(positive: F64, weights: F64, scales: F64, out: str) -> NDArray[
     # The sign of the sum, or its being 0, decides under an infinite scale.
     bits, other = (round_float64(np.where(infinite, end * np.inf, end), out) for end in (low, high))
     rest = np.flatnonzero(bits != other)
-    bits[rest] = integer_logits(positive[rest], weights[rest], scales[rest], {"fp32": FP32, "fp16": FP16, "bf16": BF16}[out])
+    bits[rest] = integer_logits(positive[rest], weights[rest], scales[rest], FORMATS[out])
     return bits

@@ -38,10 +38,10 @@ class _Expansion:
 def long_sums(positive: F64, weights: F64, scales: F64) -> tuple[F64, F64]:
     """Two float64 numbers per place, such that rounding one, or the other, brackets the exact logit rounded.
 
-    ``positive`` [count, H]: multiples of 2**-18 in 0..2**25; ``weights`` [count, H] and ``scales`` [count]: fp32 numbers
-    as float64, finite. Returns the ends of an interval that holds scale * sum(weight * positive), each rounded to odd:
-    a further rounding to at most 51 bits is as if from the end itself (``numerics.rounding.odd_sum``). Where nothing was
-    lost both are the exact value.
+    ``positive`` [count, H]: multiples of 2**-18 in 0..2**25; ``weights`` [count, H] and ``scales`` [count]: fp32
+    numbers as float64, finite. Returns the ends of an interval that holds scale * sum(weight * positive), each rounded
+    to odd: a further rounding to at most 51 bits is as if from the end itself (``numerics.rounding.odd_sum``). Where
+    nothing was lost both are the exact value.
 
     Every product here is exact in float64: 24 bits of a weight or scale times 24 bits of the 43 a dot product has, or
     times 27 of the 53 of a float64; and magnitudes stay within 2**-320..2**290.
@@ -57,13 +57,14 @@ def long_sums(positive: F64, weights: F64, scales: F64) -> tuple[F64, F64]:
     logit = _Expansion(pieces[0])
     for piece in pieces[1:]:
         logit.add(piece)
-    total = logit.total + logit.rest
+    # Adding +0 would make +0 of an exact -0.
+    total = np.where(logit.rest == 0, logit.total, logit.total + logit.rest)
     rest = two_sum_error(logit.total, logit.rest, total)
     lost = (logit.lost + sums.lost * np.abs(scales)) * _SLACK
     ends = []
     for direction in (-1.0, 1.0):
         moved = np.where(lost > 0, np.nextafter(rest + direction * lost, direction * np.inf), rest)
-        ends.append(odd_sum(total, moved, total + moved))
+        ends.append(np.where(moved == 0, total, odd_sum(total, moved, total + moved)))
     return ends[0], ends[1]
 
 
@@ -84,7 +85,9 @@ def integer_logits(positive: F64, weights: F64, scales: F64, fmt: Format) -> NDA
 
 def _integer_logit(dots: list[float], weights: list[float], scale: float, fmt: Format) -> int:
     # In units of 2**-149 * 2**-18: every fp32 number is a multiple of 2**-149.
-    total = sum(int(dot * _UNIT) * int(math.ldexp(weight, 149)) for dot, weight in zip(dots, weights, strict=True))
+    total = sum(
+        int(dot * _UNIT) * int(math.ldexp(weight, 149)) for dot, weight in zip(dots, weights, strict=True)
+    )
     negative = (total < 0) != (math.copysign(1.0, scale) < 0)
     if math.isinf(scale):
         return fmt.inf(1 if negative else 0) if total else fmt.canonical_nan

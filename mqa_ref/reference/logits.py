@@ -13,6 +13,7 @@ from mqa_ref.problem import Problem
 from mqa_ref.reference.epilogue import Generation, apply, checked_request
 from mqa_ref.reference.runs import runs
 
+
 def reference_logits(
     problem: Problem, flow: Flow, machine: str | MachineModel = "sm100", *, generation: Generation = "folded"
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -1,4 +1,5 @@
-"""The slow and obvious twin of ``logits``: one logit at a time, plain ints, its own page look-up and order of loops.
+"""The slow and obvious twin of ``logits`` and ``exact``: one logit at a time, plain ints and Fractions, its own page
+look-up and order of loops.
 
 It shares no computation with the vectorised reference: arithmetic comes from ``numerics.scalar``, bytes straight from
 the page.
@@ -6,9 +7,12 @@ the page.
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 from mqa_ref.errors import Fault, InputError
 from mqa_ref.flow import Flow
-from mqa_ref.numerics import MachineModel, scalar
+from mqa_ref.numerics import E4M3FN, FORMATS, FP32, MachineModel, scalar
 from mqa_ref.problem import Problem
 from mqa_ref.reference.epilogue import Generation, checked_request
 
@@ -29,14 +33,7 @@ def scalar_logit(
     ``reference_logits`` does. Standing as there.
     """
     model = checked_request(machine, generation)
-    faults = [
-        Fault(name, str(value), f"0..{end - 1}")
-        for name, value, end in (("row", row, problem.rows), ("col", col, problem.max_context_len))
-        if not 0 <= value < end
-    ]
-    if faults:
-        raise InputError(faults)
-    sequence, token = divmod(row, problem.next_n)
+    sequence, token = _sequence_and_token(problem, row, col)
     if col > int(problem.context_lens[sequence]) - problem.next_n + token:
         return 0
     key, scale = key_and_scale(problem, sequence, col)
@@ -57,6 +54,47 @@ def scalar_logit(
         return logit
     logit = scalar.cvt_f32_f16(logit)
     return logit if flow.out == "fp32" else scalar.cvt_bf16_f32(logit)
+
+
+def scalar_exact_logit(problem: Problem, row: int, col: int, out: str = "fp32") -> int:
+    """The bit pattern of the true logit (``row``, ``col``) rounded once to ``out``, as ``exact.exact_logits`` defines
+    it; 0 where the column is not valid. Raises InputError for a place outside. Standing: proof."""
+    sequence, token = _sequence_and_token(problem, row, col)
+    if col > int(problem.context_lens[sequence]) - problem.next_n + token:
+        return 0
+    key, scale = key_and_scale(problem, sequence, col)
+    fmt = FORMATS[out]
+    total: Fraction | float = Fraction(0)
+    for head in range(problem.heads):
+        query = problem.q[sequence, token, head].tolist()
+        weight = FP32.decode(int.from_bytes(problem.weights[row, head].tobytes(), "little"))
+        if any(E4M3FN.is_nan(code) for code in (*query, *key)):
+            return fmt.canonical_nan
+        dot = sum((E4M3FN.value(x) * E4M3FN.value(y) for x, y in zip(query, key, strict=True)), Fraction(0))
+        total = _sum(total, _product(max(dot, Fraction(0)), weight))
+    product = _product(total, FP32.decode(scale))
+    if isinstance(product, float):
+        return fmt.canonical_nan if math.isnan(product) else fmt.inf(1 if product < 0 else 0)
+    if product == 0:
+        return fmt.zero(FP32.sign(scale) ^ (1 if total < 0 else 0))
+    return fmt.encode(product)
+
+
+def _product(x: Fraction | float, y: Fraction | float) -> Fraction | float:
+    """Exact, or by the rules of floats where one is inf or NaN (0 * inf is NaN)."""
+    if isinstance(x, Fraction) and isinstance(y, Fraction):
+        return x * y
+    signs = [(x > 0) - (x < 0), (y > 0) - (y < 0)]  # 0 for a NaN, too
+    if 0 in signs:
+        return math.nan
+    return math.inf * signs[0] * signs[1]
+
+
+def _sum(x: Fraction | float, y: Fraction | float) -> Fraction | float:
+    """Exact, or by the rules of floats where one is inf or NaN; a finite number does not matter there."""
+    if isinstance(x, Fraction) and isinstance(y, Fraction):
+        return x + y
+    return (x if isinstance(x, float) else 0.0) + (y if isinstance(y, float) else 0.0)
 
 
 def _fp32_logit(dots: list[int], weights: list[int], scale: int, generation: Generation) -> int:
@@ -86,6 +124,17 @@ def _fp16_logit(dots: list[int], weights: list[int], scale: int) -> int:
         ps1 = scalar.fma_f16(x[h + 2], w[h + 2], ps1[0]), scalar.fma_f16(x[h + 3], w[h + 3], ps1[1])
     low, high = scalar.add_f16(ps0[0], ps1[0]), scalar.add_f16(ps0[1], ps1[1])
     return scalar.mul_f16(scalar.add_f16(low, high), scalar.cvt_f16_f32(scale))
+
+
+def _sequence_and_token(problem: Problem, row: int, col: int) -> tuple[int, int]:
+    faults = [
+        Fault(name, str(value), f"0..{end - 1}")
+        for name, value, end in (("row", row, problem.rows), ("col", col, problem.max_context_len))
+        if not 0 <= value < end
+    ]
+    if faults:
+        raise InputError(faults)
+    return divmod(row, problem.next_n)
 
 
 def key_and_scale(problem: Problem, sequence: int, col: int) -> tuple[list[int], int]:
