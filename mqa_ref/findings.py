@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 Severity = Literal["error", "info"]
+_SHOWN = 120
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,8 @@ class Finding:
     fails a run ("error") or is worth knowing ("info"), ``message`` says what happened, in one sentence.
     ``cta``, ``warp``, ``ptx_line`` (1-based line of the PTX text that was executed), ``ptx_text`` and
     ``source`` ("file:line" of the kernel's own source, where the compiler keeps it) say where; None where it
-    does not apply. ``count`` is how often the same finding was seen at the same place.
+    does not apply. ``count`` is how often the same finding was seen at the same place. ``known`` is the id of the
+    entry in a ledger of known findings that this one is covered by: it then fails nothing.
     """
 
     kind: str
@@ -28,10 +30,24 @@ class Finding:
     ptx_text: str | None = None
     source: str | None = None
     count: int = 1
+    known: str | None = None
+
+    @property
+    def id(self) -> str:
+        """A name that is the same in every run, case and interleaving: the kind, and where it is known the line of the
+        kernel's source, else the PTX opcode: ``tmem_freed_in_use@kernel.py:1180``, ``race_shared@st.shared.b32``."""
+        words = [word for word in (self.ptx_text or "").split() if not word.startswith("@")]
+        place = self.source or (words[0].rstrip(";") if words else None)
+        return self.kind if place is None else f"{self.kind}@{place}"
+
+    @property
+    def fails(self) -> bool:
+        """Whether it fails the run: of severity "error" and not known."""
+        return self.severity == "error" and self.known is None
 
     def as_dict(self) -> dict[str, object]:
         """The finding as plain JSON values."""
-        return asdict(self)
+        return {"id": self.id, **asdict(self)}
 
     def __str__(self) -> str:
         place = [
@@ -39,8 +55,8 @@ class Finding:
             f"warp {self.warp}" if self.warp is not None else "",
         ]
         if self.ptx_line is not None:
-            place.append(f"PTX line {self.ptx_line}: {self.ptx_text or ''}".rstrip())
-        if self.source is not None:
-            place.append(self.source)
+            text = " ".join((self.ptx_text or "").split())
+            text = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+            place.append(f"PTX line {self.ptx_line}: {text}".removesuffix(": "))
         where = ", ".join(part for part in place if part)
-        return f"{self.kind}: {self.message}" + (f" ({where})" if where else "")
+        return f"{self.id}: {self.message}" + (f" ({where})" if where else "")

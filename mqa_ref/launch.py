@@ -16,7 +16,8 @@ class Launch:
 
     ``logits``: unsigned bit patterns [rows, row_stride] (uint32 for fp32, uint16 for fp16 and bf16); elements the kernel
     did not write hold the poison that was there before. ``written``: bool, same shape, True where the kernel stored.
-    ``findings``: hazards seen. ``ctas``: CTAs executed; ``instructions``: warp instructions executed; ``seconds``: wall
+    ``writer``: int32, same shape, the CTA that stored each element last, -1 where none did; None where the backend
+    cannot tell. ``findings``: hazards seen. ``ctas``: CTAs executed; ``instructions``: warp instructions executed; ``seconds``: wall
     time of the execution without compilation.
     """
 
@@ -26,3 +27,4 @@ class Launch:
     ctas: int
     instructions: int
     seconds: float
+    writer: NDArray[np.int32] | None = None

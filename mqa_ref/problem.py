@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mqa_ref import schedule as sched
-from mqa_ref.errors import InputError, NotAvailable
+from mqa_ref.errors import Fault, InputError, NotAvailable
 from mqa_ref.problem_rules import aligned_columns, find_faults
 
 
@@ -81,6 +81,24 @@ class Problem:
             object.__setattr__(self, name, kept)
         for name, number in (("page", page), ("num_sms", num_sms), ("max_context_len", max_context_len)):
             object.__setattr__(self, name, operator.index(number))
+
+    def forced(self, schedule: NDArray[np.int32]) -> Problem:
+        """The same launch with any ``schedule`` at all, int32 [num_sms + 1, 2], for seeing what a kernel does with it.
+
+        ``schedule_faults`` tells what is wrong with it. Raises InputError for another dtype or shape only.
+        """
+        wanted = (self.num_sms + 1, 2)
+        told = (getattr(schedule, "dtype", type(schedule).__name__), getattr(schedule, "shape", None))
+        if told != (np.dtype(np.int32), wanted):
+            expected = f"a numpy array, dtype int32, shape {list(wanted)}"
+            raise InputError([Fault("schedule", f"{told[0]}, shape {told[1]}", expected)])
+        other = object.__new__(type(self))
+        for name in self.__dataclass_fields__:
+            object.__setattr__(other, name, getattr(self, name))
+        kept = np.array(schedule, order="C", copy=True, subok=False)
+        kept.setflags(write=False)
+        object.__setattr__(other, "schedule", kept)
+        return other
 
     @classmethod
     def from_torch(
@@ -165,6 +183,11 @@ class Problem:
     def valid_mask(self) -> NDArray[np.bool_]:
         """bool [rows, max_context_len], True where p <= ctx[b] - next_n + t (op.md): what the consumer reads."""
         return np.arange(self.max_context_len) < self.valid_columns()[:, None]
+
+    @cached_property
+    def schedule_faults(self) -> tuple[sched.ScheduleFault, ...]:
+        """What is wrong with the schedule over these lengths: nothing, but for a problem made by ``forced``."""
+        return sched.check(self.schedule, self.context_lens)
 
     @cached_property
     def case_id(self) -> str:

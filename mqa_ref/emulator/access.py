@@ -73,20 +73,25 @@ class Access(GlobalAccess):
     def load_shared(
         self, warp: Warp, addresses: Addresses, size: int, instruction: Instruction
     ) -> NDArray[np.uint8]:
-        """Bytes [32, size]; lanes that are not active give zeros."""
-        out = np.zeros((LANES, size), np.uint8)
-        active = addresses[warp.mask]
+        """Bytes [32, size]; lanes that are not active give zeros, unless all active lanes read the same place."""
+        active = addresses if warp.full else addresses[warp.mask]
         self._check_alignment(active, size, warp, instruction)
-        span = int(active.max()) - int(active.min()) + size
-        offset = self.shared.offset(int(active.min()), span)
+        low, high = int(active.min()), int(active.max())
+        offset = self.shared.offset(low, high - low + size)
         if offset is None:
-            self.report("shared_out_of_bounds", f"a load at {int(active.max()):#x}", warp, instruction)
-            return out
-        offsets = (active - self.shared.base)[:, None] + np.arange(size)
-        out[warp.mask] = self.shared.data[offsets]
-        granules = granules_of(offsets)
-        self._check_barrier_bytes(granules, warp, instruction)
-        self.read_shared_shadow(granules, warp.index, warp.clock, warp, instruction)
+            self.report("shared_out_of_bounds", f"a load at {high:#x}", warp, instruction)
+            return np.zeros((LANES, size), np.uint8)
+        where: Where
+        if low == high:
+            where = slice(offset // GRANULE, -(-(offset + size) // GRANULE))
+            out = np.repeat(self.shared.data[offset : offset + size][None], LANES, axis=0)
+        else:
+            offsets = (active - self.shared.base)[:, None] + np.arange(size)
+            where = granules_of(offsets)
+            out = np.zeros((LANES, size), np.uint8)
+            out[warp.mask] = self.shared.data[offsets]
+        self._check_barrier_bytes(where, warp, instruction)
+        self.read_shared_shadow(where, warp.index, warp.clock, warp, instruction)
         return out
 
     def store_shared(
@@ -105,11 +110,9 @@ class Access(GlobalAccess):
         self._check_barrier_bytes(granules, warp, instruction)
         self.write_shared_shadow(granules, warp.index, warp.clock, warp, instruction)
 
-    def _check_barrier_bytes(self, granules: NDArray[np.int64], warp: Warp, instruction: Instruction) -> None:
-        for address in self.barriers:
-            first = (address - self.shared.base) // GRANULE
-            if ((granules >= first) & (granules < first + MBARRIER_BYTES // GRANULE)).any():
-                self.report("mbarrier_misuse", "an mbarrier object is accessed like data", warp, instruction)
+    def _check_barrier_bytes(self, where: Where, warp: Warp, instruction: Instruction) -> None:
+        if self.barrier_bytes[where].any():
+            self.report("mbarrier_misuse", "an mbarrier object is accessed like data", warp, instruction)
 
     def read_shared_shadow(
         self, where: Where, agent: int, clock: Clock, warp: Warp, instruction: Instruction
@@ -176,7 +179,17 @@ class Access(GlobalAccess):
             self.report(
                 "mbarrier_misuse", f"the mbarrier at {address:#x} is initialised twice", warp, instruction
             )
+        self._mark_barrier(address, present=True)
         self.barriers[address] = MBarrier(address, count, warp.index, int(warp.clock[warp.index]))
+
+    def drop_barrier(self, address: int) -> None:
+        """mbarrier.inval: the bytes are data again."""
+        self._mark_barrier(address, present=False)
+        del self.barriers[address]
+
+    def _mark_barrier(self, address: int, *, present: bool) -> None:
+        first = (address - self.shared.base) // GRANULE
+        self.barrier_bytes[first : first + MBARRIER_BYTES // GRANULE] = present
 
     def barrier(
         self, warp: Warp, address: int, instruction: Instruction, *, asynchronous: bool = False

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mqa_ref.emulator.ptx import Addr, Instruction, Operand, Pair, Program, Reg, Vec
 
@@ -68,6 +69,7 @@ def reads(instruction: Instruction) -> Iterable[int]:
         yield instruction.guard.index
 
 
+@lru_cache(maxsize=32)
 def exposed_pairs(program: Program) -> tuple[ExposedPair, ...]:
     """All such pairs of a program, in its order."""
     readers: dict[int, list[Instruction]] = defaultdict(list)

@@ -18,7 +18,7 @@ Offsets = NDArray[np.int64]
 GRANULE = 4
 """Bytes of shared memory that the race check tells apart."""
 COORDINATE_ALIGNMENT = 16
-"""Bytes; the first coordinate of a tile. Others end in an illegal instruction (hw: seen on an H200 with fp32 elements)."""
+"""Bytes; the first coordinate of a tile. Others end in an illegal instruction (hw: an H200, fp32 elements)."""
 COPY_ALIGNMENT = 128
 """Bytes; destination of a tensor copy (PTX ISA, "cp.async.bulk.tensor")."""
 
@@ -57,7 +57,9 @@ def issue_tile_load(
         message = f"tile load to {destination:#x}, which is no multiple of {COPY_ALIGNMENT}"
         cta.report("misaligned", message, warp, instruction)
     if coordinates[0] * decoded.element_bytes % COORDINATE_ALIGNMENT:
-        message = f"a tile starts at element {coordinates[0]}, which is no multiple of {COORDINATE_ALIGNMENT} bytes"
+        message = (
+            f"a tile starts at element {coordinates[0]}, which is no multiple of {COORDINATE_ALIGNMENT} bytes"
+        )
         cta.report("misaligned", message, warp, instruction)
     agent, use = cta.slots.take(warp.clock)
     clock = warp.clock.copy()

@@ -42,6 +42,7 @@ class Cta(Access):
         self.tmem = TensorMemory(2 * count)
         self.slots = CopySlots(2 * count)
         self.barriers = {}
+        self.barrier_bytes = np.zeros(-(-grid.shared_bytes // GRANULE), np.bool_)
         self.named: dict[int, NamedBarrier] = {}
         self.pipes: dict[int, TensorPipe] = {}
         self.pending: list[Pending] = []

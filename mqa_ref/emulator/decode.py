@@ -133,9 +133,10 @@ def _guarded(operation: Operation, index: int, negated: bool) -> Operation:
         if guard is None:
             return operation(warp)
         active = warp.mask & (~guard if negated else guard)
-        if not active.any():
+        count = np.count_nonzero(active)
+        if count == 0:
             return None
-        if active.all():
+        if count == LANES:
             return operation(warp)
         mask, full = warp.mask, warp.full
         warp.mask, warp.full = active, False

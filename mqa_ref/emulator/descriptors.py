@@ -52,7 +52,7 @@ def operand_addresses(descriptor: MatrixDescriptor, rows: int, width: int) -> ND
 
 
 N_STEP = 16
-"""N of a product with M = 128 and one CTA is a multiple of 16 (PTX ISA, "tcgen05: Matrix shape"; CUTLASS asserts it)."""
+"""N of a product with M = 128 and one CTA is a multiple of this (PTX ISA, "tcgen05: Matrix shape")."""
 
 
 @dataclass(frozen=True)

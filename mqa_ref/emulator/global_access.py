@@ -32,6 +32,7 @@ class GlobalAccess:
     shadow: Shadow
     tmem: TensorMemory
     barriers: dict[int, MBarrier]
+    barrier_bytes: NDArray[np.bool_]
     warps: list[Warp]
 
     def report(self, kind: str, message: str, warp: Warp, instruction: Instruction) -> None:

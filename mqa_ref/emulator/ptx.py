@@ -90,7 +90,7 @@ class Parameter:
     offset: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """A parsed kernel.
 

@@ -8,7 +8,7 @@ ISA, "Independent thread scheduling" of sm_70 and later), whatever the program's
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,7 @@ class Warp:
         self.done = False
         self.past_grid_wait = False
         self.loads: list[PendingLoad] = []
+        self.flying = False
         self.instructions = 0
 
     # registers
@@ -110,12 +111,18 @@ class Warp:
         written = self.watched.get(index)
         return written is not None and bool((self.mask & ~written).any())
 
+    def fly(self, indices: Iterable[int]) -> None:
+        """These registers are being loaded."""
+        self.flying = True
+        self.watched.update((index, None) for index in indices if index >= 0)
+
     def in_flight(self, index: int) -> bool:
         """Is the register the destination of a tcgen05.ld that was not waited for?"""
         return index in self.watched and self.watched[index] is None
 
     def landed(self) -> None:
         """Every load that was in flight is complete."""
+        self.flying = False
         self.watched = {index: mask for index, mask in self.watched.items() if mask is not None}
 
     # time

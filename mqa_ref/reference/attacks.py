@@ -19,25 +19,34 @@ Codes = NDArray[np.uint8]
 F32 = NDArray[np.float32]
 
 CODE_KINDS = ("uniform", "unit", "small", "one large", "opposite", "sparse", "two powers")
-"""uniform: all finite codes. unit: exponents about 0. small: exact on every machine. one large: one product of 448 among
-small ones of one sign, which a tensor core cuts. opposite: the second half is nearly the negative of the first. sparse:
-one code in eight. two powers: 1 and a power of two, so that sums meet ties."""
+"""uniform: all finite codes. unit: exponents about 0. small: exact on every machine. one large: one product of 448
+among small ones of one sign, which a tensor core cuts. opposite: the second half is nearly the negative of the first.
+sparse: one code in eight. two powers: 1 and a power of two, so that sums meet ties."""
 
 FLOAT_KINDS = ("one", "half", "unit", "alternating", "ties", "wide", "fp16 range", "tiny", "huge")
 """one: all 1. half: about 1, exact in fp16. unit: about 1. alternating: so in sign, nearly equal. ties: halfway between
 two numbers of fp16. wide: all exponents. fp16 range: the exponents of fp16 and some below. tiny: subnormals and the
 smallest normals. huge: the largest numbers."""
 
-_SIZES = ((1, 8, 32), (1, 8, 32), (2, 4, 32), (2, 12, 64), (2, 8, 32), (1, 16, 128), (1, 32, 32), (1, 64, 128))
-"""next_n, H, D. Small ones are most: few roundings make it likely that all point one way."""
+PLAIN_FLOATS = ("one", "half")
+"""Those that every format holds and with which nothing overflows or underflows."""
+
+_SIZES = (
+    *[(1, 8, 32), (2, 4, 32), (1, 8, 32), (2, 8, 32)] * 3,
+    *[(2, 12, 64), (1, 16, 128), (1, 32, 32), (1, 64, 128)],
+)
+"""next_n, H, D. Small ones are most: they are cheap, and few roundings make it likely that all point one way."""
 _BATCH, _TOKENS, _PAGE = 4, 512, 128
 
 
-def attack_problems(seed: int) -> Iterator[Problem]:
-    """An endless stream of problems of 2,000 to 4,100 logits, no input of which is inf or NaN."""
+def attack_problems(seed: int, floats: Sequence[str] = FLOAT_KINDS) -> Iterator[Problem]:
+    """An endless stream of problems of 2,000 to 4,100 logits, no input of which is inf or NaN.
+
+    ``floats``: the kinds of weights and scales, of FLOAT_KINDS.
+    """
     draw = _Draw(seed)
     while True:
-        yield _problem(draw)
+        yield _problem(draw, floats)
 
 
 class _Draw:
@@ -57,7 +66,7 @@ class _Draw:
     def codes(self, kind: str, rows: int, dim: int) -> Codes:
         """Finite e4m3fn codes [rows, dim]."""
         size = rows * dim
-        drawn = self.source.uniform(E4M3FN, size).astype(np.uint8)
+        drawn: Codes = self.source.uniform(E4M3FN, size).astype(np.uint8)
         drawn = np.where(drawn & 0x7F == 0x7F, drawn ^ 1, drawn).astype(np.uint8)
         sign, magnitude = drawn & 0x80, drawn & 0x7F
         if kind in ("unit", "opposite"):
@@ -66,7 +75,7 @@ class _Draw:
             drawn = (sign | magnitude & 0x1F).astype(np.uint8)
         elif kind == "two powers":
             powers = np.array([0x38, self.below(15, 1)[0] << 3], np.uint8)
-            drawn = powers[self.below(2, size)] | (sign & np.uint8(0x80 * self.below(2, 1)[0]))
+            drawn = (powers[self.below(2, size)] | (sign & 0x80 * self.below(2, 1)[0])).astype(np.uint8)
         elif kind == "sparse":
             drawn = np.where(self.below(8, size) == 0, drawn, 0).astype(np.uint8)
         elif kind == "one large":
@@ -103,17 +112,17 @@ class _Draw:
         return bits.astype(np.uint32).view(np.float32)
 
 
-def _problem(draw: _Draw) -> Problem:
+def _problem(draw: _Draw, floats: Sequence[str]) -> Problem:
     next_n, heads, dim = _SIZES[draw.below(len(_SIZES), 1)[0]]
     q = draw.codes(draw.pick(CODE_KINDS), _BATCH * next_n * heads, dim)
     pages = _BATCH * _TOKENS // _PAGE
     kv = np.empty((pages, _PAGE * (dim + 4)), np.uint8)
     kv[:, : _PAGE * dim] = draw.codes(draw.pick(CODE_KINDS), pages * _PAGE, dim).reshape(pages, -1)
-    kv[:, _PAGE * dim :] = draw.floats(draw.pick(FLOAT_KINDS), pages * _PAGE).view(np.uint8).reshape(pages, -1)
+    kv[:, _PAGE * dim :] = draw.floats(draw.pick(floats), pages * _PAGE).view(np.uint8).reshape(pages, -1)
     return Problem(
         q.reshape(_BATCH, next_n, heads, dim),
         kv,
-        draw.floats(draw.pick(FLOAT_KINDS), _BATCH * next_n * heads).reshape(-1, heads),
+        draw.floats(draw.pick(floats), _BATCH * next_n * heads).reshape(-1, heads),
         np.arange(pages, dtype=np.int32).reshape(_BATCH, -1),
         np.full(_BATCH, _TOKENS, np.int32),
         page=_PAGE,

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import islice
-
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mqa_ref.errors import Fault, InputError
 from mqa_ref.flow import Flow
 from mqa_ref.numerics import MachineModel
 from mqa_ref.problem import Problem
-from mqa_ref.reference.attacks import attack_problems
-from mqa_ref.reference.bounds import ErrorBounds, any_order_bounds, own_order_bounds
+from mqa_ref.reference.attacks import FLOAT_KINDS, attack_problems
+from mqa_ref.reference.bounds import any_order_bounds, own_order_bounds
 from mqa_ref.reference.epilogue import Generation
 from mqa_ref.reference.logits import reference_logits
 
 
 @dataclass(frozen=True)
 class Observation:
-    """``elements``: valid logits looked at. ``bounded``: those with a bound, that is, which may not overflow and depend on
-    no inf or NaN. ``own_order``, ``any_order``: the largest error among these as a share of either bound; above 1 the
-    bound is wrong (inf: a logit overflowed that should not). ``own_median``: the median over problems of their largest
-    share, to show what is usual."""
+    """``elements``: valid logits looked at. ``bounded``: those with a bound, that is, which may not overflow and depend
+    on no inf or NaN. ``own_order``, ``any_order``: the largest error among these as a share of either bound; above 1
+    the bound is wrong (inf: a logit overflowed that should not)."""
 
     elements: int
     bounded: int
@@ -50,10 +46,11 @@ def observe(
     seed: int = 0,
     elements: int = 100_000,
     generation: Generation = "folded",
+    floats: Sequence[str] = FLOAT_KINDS,
 ) -> Observation:
-    """The largest errors of ``reference_logits`` on at least ``elements`` logits of ``attacks.attack_problems(seed)``.
+    """The largest errors of ``reference_logits`` on at least ``elements`` logits of ``attack_problems(seed, floats)``.
 
-    The same arguments give the same problems and logits on every machine; the shares may differ in their last digits, as
+    The same arguments give the same problems and logits everywhere; the shares may differ in their last digits, as
     float64 sums do. InputError for a negative seed or fewer than one element, and as ``reference_logits``.
     """
     faults = [
@@ -64,7 +61,7 @@ def observe(
     if faults:
         raise InputError(faults)
     found = NOTHING
-    for problem in attack_problems(seed):
+    for problem in attack_problems(seed, floats):
         found = found.with_(observe_problem(problem, flow, machine, generation))
         if found.elements >= elements:
             break

@@ -26,6 +26,9 @@ CTA_BUDGET = 50_000
 SPLIT_BUDGET = 60_000
 """Warp instructions a CTA may execute: a base, and an allowance for each split of 256 tokens and each next_n
 token."""
+FORCED_CTA_BUDGET = 20_000
+FORCED_SPLIT_BUDGET = 15_000
+"""The same for a schedule that was forced, see ``Problem.forced``."""
 
 
 def launch(
@@ -68,23 +71,24 @@ def execute(
     tensors = _tensors(problem, flow)
     addresses: dict[str, int] = {}
     for name, (data, _, _) in tensors.items():
-        buffer = logits if name == "logits" else np.frombuffer(data.tobytes(), np.uint8).copy()
-        addresses[name] = memory.add(name, buffer, writable=name == "logits").address
+        raw_bytes = logits if name == "logits" else np.frombuffer(data.tobytes(), np.uint8).copy()
+        addresses[name] = memory.add(name, raw_bytes, writable=name == "logits").address
     scalars = {"num_phys_blocks": problem.num_pages, "batch_size": problem.batch}
     raw = [_pack(layout, tensors, addresses, scalars) for layout in compiled.arguments]
     call = host.call(raw, code.program)
     outcome = emulator.run_grid(
         code, call, memory, machine=machine, order=order, seed=seed, budget=_budget(problem)
     )
-    stores = next(a for a in memory.allocations if a.name == "logits").stores
-    itemsize = flow.bits_dtype.itemsize
+    buffer = next(a for a in memory.allocations if a.name == "logits")
+    elements = (*shape, flow.bits_dtype.itemsize)
     return Launch(
         logits=logits.view(flow.bits_dtype).reshape(shape),
-        written=np.all(stores.reshape(*shape, itemsize) > 0, axis=2),
+        written=np.all(buffer.stores.reshape(elements) > 0, axis=2),
         findings=outcome.findings,
         ctas=outcome.ctas,
         instructions=outcome.instructions,
         seconds=outcome.seconds,
+        writer=buffer.owner.reshape(elements)[:, :, 0].copy(),
     )
 
 
@@ -147,4 +151,7 @@ def _pack(
 
 def _budget(problem: Problem) -> int:
     splits = max((len(w.items) for w in walk(problem.schedule, problem.context_lens)), default=0)
+    if problem.schedule_faults:
+        # What was forced may never end; it is to be told in seconds, so the allowance is a few times the need.
+        return FORCED_CTA_BUDGET + splits * FORCED_SPLIT_BUDGET * problem.next_n
     return CTA_BUDGET + splits * SPLIT_BUDGET * problem.next_n

@@ -34,8 +34,12 @@ class Gpu:
     def describe(self) -> dict[str, str]:
         """Name, compute capability and driver version."""
         attribute = driver.CUdevice_attribute
-        major = check(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, self.device))
-        minor = check(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, self.device))
+        major = check(
+            driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, self.device)
+        )
+        minor = check(
+            driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, self.device)
+        )
         name = check(driver.cuDeviceGetName(128, self.device)).split(b"\0")[0].decode()
         version = check(driver.cuDriverGetVersion())
         return {"gpu": name, "compute_capability": f"{major}.{minor}", "cuda_driver_api": str(version)}

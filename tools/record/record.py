@@ -1,15 +1,15 @@
 """Run operations, tensor-core steps and small programs on the GPU of this machine and write what came back.
 
-    python tools/record/record.py OUTPUT.npz WGMMA.cubin
+    PYTHONPATH=. python tools/record/record.py OUTPUT.npz WGMMA.cubin
 
-The result is one .npz of plain arrays and a JSON description; ``python -m mqa_ref.golden.silicon.pack`` turns it into the
-recordings of the package. Needs cuda-python and a GPU of compute capability 9.0.
+The result is one .npz of plain arrays and a JSON description; ``python -m mqa_ref.golden.silicon.pack`` turns it into
+the recordings of the package. Needs cuda-python and a GPU of compute capability 9.0.
 """
 
 from __future__ import annotations
 
 import ctypes
-import datetime
+import datetime as dt
 import json
 import platform
 import sys
@@ -17,16 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gpu import Gpu
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from gpu import Gpu  # noqa: E402
-
-from mqa_ref.golden.silicon.operands import OPERATIONS, Operation, operand_sets  # noqa: E402
-from mqa_ref.golden.silicon.products import half_accumulators, products  # noqa: E402
-from mqa_ref.golden.silicon.programs import PROGRAMS, output_bytes  # noqa: E402
-from mqa_ref.verification.words import words  # noqa: E402
+from mqa_ref.golden.silicon.operands import OPERATIONS, Operation, operand_sets
+from mqa_ref.golden.silicon.products import half_accumulators, products
+from mqa_ref.golden.silicon.programs import PROGRAMS, output_bytes
+from mqa_ref.verification.words import words
 
 THREADS = 256
 
@@ -36,15 +32,21 @@ def operation_ptx(operation: Operation) -> str:
     width, result = operation.source_bits, operation.result_bits
     lines = [".version 8.6", ".target sm_90a", ".address_size 64"]
     names = [f"p{i}" for i in range(operation.arity)] + ["out"]
-    lines.append(f".visible .entry kernel({', '.join(f'.param .u64 {n}' for n in names)}, .param .u32 count)\n{{")
+    lines.append(
+        f".visible .entry kernel({', '.join(f'.param .u64 {n}' for n in names)}, .param .u32 count)\n{{"
+    )
     lines.append(".reg .pred %p;\n.reg .b16 %h<8>;\n.reg .b32 %r<16>;\n.reg .b64 %d<16>;")
-    lines.append("mov.u32 %r8, %ctaid.x;\nmov.u32 %r9, %ntid.x;\nmov.u32 %r10, %tid.x;\nmad.lo.s32 %r8, %r8, %r9, %r10;")
+    lines.append(
+        "mov.u32 %r8, %ctaid.x;\nmov.u32 %r9, %ntid.x;\nmov.u32 %r10, %tid.x;\nmad.lo.s32 %r8, %r8, %r9, %r10;"
+    )
     lines.append("ld.param.u32 %r11, [count];\nsetp.ge.u32 %p, %r8, %r11;\n@%p ret;")
     registers = []
     for place in range(operation.arity):
         register = f"%{'r' if width == 32 else 'h'}{place}"
         registers.append(register)
-        lines.append(f"ld.param.u64 %d1, [p{place}];\nmul.wide.u32 %d2, %r8, {width // 8};\nadd.s64 %d1, %d1, %d2;")
+        lines.append(
+            f"ld.param.u64 %d1, [p{place}];\nmul.wide.u32 %d2, %r8, {width // 8};\nadd.s64 %d1, %d1, %d2;"
+        )
         lines.append(f"ld.global.b{width} {register}, [%d1];")
     target = "%r7" if result == 32 else "%h7"
     lines.append(f"{operation.ptx} {target}, {', '.join(registers)};")
@@ -59,7 +61,10 @@ def record_operations(gpu: Gpu, out: dict[str, Any]) -> None:
         count = len(operands[0])
         kind = np.uint32 if operation.result_bits == 32 else np.uint16
         target = gpu.upload(np.zeros(count, kind))
-        arguments = [ctypes.c_uint64(gpu.upload(o)) for o in operands] + [ctypes.c_uint64(target), ctypes.c_uint32(count)]
+        arguments = [ctypes.c_uint64(gpu.upload(o)) for o in operands] + [
+            ctypes.c_uint64(target),
+            ctypes.c_uint32(count),
+        ]
         function = gpu.function(operation_ptx(operation).encode() + b"\0", "kernel")
         gpu.launch(function, -(-count // THREADS), THREADS, 0, arguments)
         out[f"operation.{name}"] = gpu.download(target, count, kind)
@@ -70,7 +75,9 @@ def record_products(gpu: Gpu, cubin: bytes, out: dict[str, Any]) -> None:
     given = products()
     for acc, start in (("fp32", given.c), ("fp16", half_accumulators(given.c))):
         target = gpu.upload(np.zeros_like(start))
-        arguments = [ctypes.c_uint64(gpu.upload(x)) for x in (given.a, given.b, start)] + [ctypes.c_uint64(target)]
+        arguments = [ctypes.c_uint64(gpu.upload(x)) for x in (given.a, given.b, start)] + [
+            ctypes.c_uint64(target)
+        ]
         function = gpu.function(cubin, "products_f32" if acc == "fp32" else "products_f16")
         gpu.launch(function, len(given.names), 128, 0, arguments)
         out[f"products.{acc}"] = gpu.download(target, start.size, start.dtype).reshape(start.shape)
@@ -98,7 +105,7 @@ def main(target: str, cubin: str) -> None:
     gpu = Gpu()
     out: dict[str, Any] = {}
     facts = gpu.describe()
-    facts |= {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), "numpy": np.__version__}
+    facts |= {"date": dt.datetime.now(dt.UTC).date().isoformat(), "numpy": np.__version__}
     facts |= {"python": platform.python_version(), "program": "tools/record/record.py"}
     smi = Path("driver.txt")
     if smi.exists():

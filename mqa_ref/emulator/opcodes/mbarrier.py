@@ -52,7 +52,7 @@ def _inval(decoder: Decoder, instruction: Instruction) -> Operation:
     def run(warp: Warp) -> None:
         for address in addresses_of(warp, base, offset, instruction):
             if warp.cta.barrier(warp, address, instruction) is not None:
-                del warp.cta.barriers[address]
+                warp.cta.drop_barrier(address)
 
     return run
 

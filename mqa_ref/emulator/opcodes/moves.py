@@ -29,7 +29,7 @@ def _mov(width: int) -> Callable[[Decoder, Instruction], Operation]:
 
         def run(warp: Warp) -> None:
             warp.put(target, value(warp, source, instruction))
-            if warp.watched:
+            if warp.flying:
                 _pass_on(warp, [source], [target])
 
         return run
@@ -40,7 +40,7 @@ def _mov(width: int) -> Callable[[Decoder, Instruction], Operation]:
 def _pass_on(warp: Warp, sources: list[int], targets: list[int]) -> None:
     """A copy of a register that is still being loaded is itself not there yet."""
     if any(warp.in_flight(slot) for slot in sources):
-        warp.watched.update((slot, None) for slot in targets if slot >= 0)
+        warp.fly(targets)
 
 
 def _pack(decoder: Decoder, instruction: Instruction, width: int, parts: Vec) -> Operation:
@@ -55,7 +55,7 @@ def _pack(decoder: Decoder, instruction: Instruction, width: int, parts: Vec) ->
         for number, slot in enumerate(slots):
             out[:, number] = value(warp, slot, instruction)
         warp.put(target, out.view(whole)[:, 0])
-        if warp.watched:
+        if warp.flying:
             _pass_on(warp, slots, [target])
 
     return run
@@ -73,7 +73,7 @@ def _unpack(decoder: Decoder, instruction: Instruction, width: int, parts: Vec) 
         for number, slot in enumerate(slots):
             if slot >= 0:
                 warp.put(slot, split[:, number])
-        if warp.watched:
+        if warp.flying:
             _pass_on(warp, [source], slots)
 
     return run

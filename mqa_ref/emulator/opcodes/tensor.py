@@ -180,7 +180,7 @@ def _load(columns: int, pack: bool) -> object:
             columns_first = np.ascontiguousarray(block.T)
             for number, target in enumerate(targets):
                 warp.put(target, columns_first[number])
-            warp.watched.update((target, None) for target in targets)
+            warp.fly(targets)
             return None
 
         return run

@@ -1,0 +1,185 @@
+"""A kernel that this project did not write, compiled and launched in a process of its own, with limits.
+
+A kernel file is code: executing it may do anything that its user may do. The process keeps accidents away from this
+one (endless loops, exhausted memory, crashes, prints, exits); it is no jail for malice.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from mqa_ref import errors
+from mqa_ref.errors import Fault, InputError, KernelDied, KernelError, KernelTimeout, MqaRefError
+from mqa_ref.flow import Flow
+from mqa_ref.kernel.compile import CompiledKernel
+from mqa_ref.launch import Launch
+from mqa_ref.problem import Problem
+from mqa_ref.verification import wire
+from mqa_ref.verification.child import Child
+from mqa_ref.verification.messages import problem_message, read_compiled, read_launch
+from mqa_ref.verification.wire import Message, WireError
+
+MODULE = "mqa_ref.verification.worker_main"
+MOST_TIMEOUTS = 3
+"""After so many cases in a row that ran out of time the kernel is given up."""
+SHOWN_OUTPUT = 600
+_TYPED = ("Unsupported", "NotAvailable", "EmulatorError", "OracleError", "KernelError", "KernelOutOfMemory")
+_GOES_ON = ("InputError", "Unsupported", "NotAvailable", "EmulatorError", "OracleError")
+"""Answers after which the process is as good as before; after any other failure the next case gets a new one."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``seconds``: for loading the kernel, and for each case, compilation and launch together. ``memory_bytes``:
+    private memory of the process. ``start_seconds``: for starting it, this package's and the compiler's imports."""
+
+    seconds: float = 300.0
+    memory_bytes: int = 8 << 30
+    start_seconds: float = 300.0
+
+
+class Worker(AbstractContextManager["Worker"]):
+    """Compiles and launches one kernel in a process that is started when first needed and again after it died.
+
+    Every failure of the kernel's code is a KernelError (KernelTimeout, KernelOutOfMemory, KernelDied among them) with
+    the end of what it printed. A kernel that could not be loaded is not loaded again: the same answer for every case.
+    """
+
+    def __init__(self, kernel: str, limits: Limits | None = None) -> None:
+        self.kernel, self.limits = kernel, limits or Limits()
+        self.starts = 0
+        self._child: Child | None = None
+        self._number = self._timeouts = 0
+        self._hopeless: MqaRefError | None = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    def compile(
+        self, shape: Mapping[str, int], flow: Flow, options: Mapping[str, Any] | None = None
+    ) -> CompiledKernel:
+        """The kernel for a shape (page, heads, head_dim, next_n, num_sms). Raises what the class says and what
+        ``Target.compile`` raises."""
+        plain = {"ask": "compile", "shape": dict(shape), "flow": str(flow), "options": dict(options or {})}
+        return self._ask(plain, {}, lambda answer: read_compiled(answer, flow))
+
+    def launch(
+        self,
+        problem: Problem,
+        flow: Flow,
+        *,
+        machine: str = "sm100",
+        edit_ptx: Callable[[str], str] | None = None,
+        order: str = "eager",
+        seed: int = 0,
+        options: Mapping[str, Any] | None = None,
+    ) -> Launch:
+        """As ``mqa_ref.verification.launch.launch``, in the other process; ``edit_ptx`` runs in this one."""
+        ptx = None
+        if edit_ptx is not None:
+            names = ("page", "heads", "head_dim", "next_n", "num_sms")
+            shape = {name: getattr(problem, name) for name in names}
+            ptx = edit_ptx(self.compile(shape, flow, options).ptx)
+        sent = problem_message(problem)
+        plain = {"ask": "launch", "flow": str(flow), "problem": dict(sent.plain), "options": dict(options or {})}
+        plain |= {"machine": machine, "order": order, "seed": seed, "ptx": ptx}
+        return self._ask(plain, sent.arrays, lambda answer: read_launch(answer, problem, flow))
+
+    def _ask(self, plain: dict[str, Any], arrays: Mapping[str, wire.Array], read: Callable[[Message], Any]) -> Any:
+        child = self._ready()
+        try:
+            answer = self._exchange(child, plain, arrays)
+            result = read(answer) if "error" not in answer.plain else None
+        except WireError as error:
+            raise self._lost(KernelDied(f"the kernel's process gave an answer that is none: {error}")) from error
+        except KernelTimeout as error:
+            self._timeouts += 1
+            if self._timeouts >= MOST_TIMEOUTS:
+                text = f"given up: {self._timeouts} cases in a row were stopped after {self.limits.seconds:g} seconds"
+                self._hopeless = KernelTimeout(text)
+            raise self._lost(error) from None
+        except KernelError as error:
+            raise self._lost(error) from None
+        self._timeouts = 0
+        if "error" in answer.plain:
+            raise self._failure(answer.plain)
+        return result
+
+    def _ready(self) -> Child:
+        """The process with the kernel loaded."""
+        if self._hopeless is not None:
+            raise self._hopeless
+        if self._child is not None and self._child.alive:
+            return self._child
+        self.close()
+        self._child = Child(MODULE, self.limits.memory_bytes, self.limits.start_seconds)
+        self.starts += 1
+        try:
+            answer = self._exchange(self._child, {"ask": "load", "kernel": self.kernel}, {})
+            if "error" in answer.plain:
+                raise self._failure(answer.plain)
+        except WireError as error:
+            self._hopeless = self._lost(KernelDied(f"loading the kernel gave no answer: {error}"))
+            raise self._hopeless from error
+        except KernelError as error:
+            told = type(error)(f"while the kernel was loaded: {error}")
+            self._hopeless = told if self._child is None else self._lost(told)
+            raise self._hopeless from None
+        except MqaRefError as error:
+            self._hopeless = error
+            raise
+        return self._child
+
+    def _exchange(self, child: Child, plain: dict[str, Any], arrays: Mapping[str, wire.Array]) -> Message:
+        self._number += 1
+        number, word = self._number, secrets.token_hex(8)
+        request, answer = child.folder / f"request-{number}", child.folder / f"answer-{number}"
+        wire.write(request, Message({**plain, "word": word}, arrays))
+        try:
+            child.send(str(number))
+            if child.receive(self.limits.seconds) != f"{word} {number}":
+                raise KernelDied("the kernel wrote into a pipe that is not its own")
+            return wire.read(answer)
+        finally:
+            request.unlink(missing_ok=True)
+            answer.unlink(missing_ok=True)
+
+    def _failure(self, plain: Mapping[str, Any]) -> MqaRefError:
+        """The exception that an answer tells of."""
+        name, text, faults = plain["error"], plain.get("text"), plain.get("faults")
+        made: MqaRefError
+        if name == "InputError" and isinstance(faults, list) and faults and all(map(_is_fault, faults)):
+            made = InputError(Fault(*fault) for fault in faults)
+        elif name in _TYPED and isinstance(text, str):
+            made = getattr(errors, name)(text)
+        else:
+            made = KernelDied("the kernel's process gave an answer that is none")
+        return made if name in _GOES_ON else self._lost(made)
+
+    def _lost(self, error: MqaRefError) -> MqaRefError:
+        """End the process; the same error, with the end of what was printed."""
+        child, self._child = self._child, None
+        if child is None:
+            return error
+        # Anything still running must not print, or work, any more.
+        printed = child.output() if not child.alive else ""
+        child.close()
+        printed = (printed or child.output())[-SHOWN_OUTPUT:]
+        return type(error)(f"{error}\nit printed: {printed}") if printed else error
+
+
+def _is_fault(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 3 and all(isinstance(part, str) for part in value)
