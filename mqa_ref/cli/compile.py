@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from mqa_ref.cli.selectors import KERNEL_HELP, limit_options, limits_of
+
 
 @click.command("compile")
-@click.option("--kernel", default="builtin", show_default=True, help="The kernel.")
+@click.option("--kernel", default="builtin", show_default=True, help=KERNEL_HELP)
 @click.option(
     "--flow", default="fp32-fp32-fp32", show_default=True, help="Accumulator, epilogue and output format."
 )
@@ -26,32 +29,32 @@ import click
     metavar="DIR",
     help="Where the files go.",
 )
+@limit_options
 def compile_command(
-    kernel: str, flow: str, page: int, heads: int, next_n: int, num_sms: int, folder: Path
+    kernel: str,
+    flow: str,
+    page: int,
+    heads: int,
+    next_n: int,
+    num_sms: int,
+    folder: Path,
+    timeout: float,
+    memory: float,
 ) -> int:
     """Compile a kernel without a GPU; write PTX and cubin, print registers, spills and instruction counts."""
     from mqa_ref.cli.output import write_whole
     from mqa_ref.errors import Fault, InputError, NotAvailable
     from mqa_ref.flow import Flow
-    from mqa_ref.kernel.compile import compile_kernel
     from mqa_ref.kernel.cubin import registers_and_frame
     from mqa_ref.kernel.resources import measure, ptx_epilogue
-    from mqa_ref.kernel.targets import resolve
+    from mqa_ref.verification.runner import compile_target
 
     if folder.exists() and not folder.is_dir():
         raise InputError([Fault("--out", str(folder), "a folder")])
-    target = resolve(kernel)
-    compiled = compile_kernel(
-        target.load(),
-        page=page,
-        num_heads=heads,
-        head_dim=128,
-        next_n=next_n,
-        num_sms=num_sms,
-        flow=Flow.parse(flow),
-    )
+    shape = {"page": page, "heads": heads, "head_dim": 128, "next_n": next_n, "num_sms": num_sms}
+    compiled = compile_target(kernel, shape, Flow.parse(flow), limits_of(timeout, memory))
     folder.mkdir(parents=True, exist_ok=True)
-    stem = f"{target.name}-{flow}-page{page}-heads{heads}-next{next_n}"
+    stem = f"{re.sub(r'[^A-Za-z0-9]+', '-', kernel).strip('-')}-{flow}-page{page}-heads{heads}-next{next_n}"
     for suffix, content in (("ptx", compiled.ptx), ("cubin", compiled.cubin)):
         path = folder / f"{stem}.{suffix}"
         write_whole(path, content)

@@ -39,6 +39,18 @@ def _tool(name: str) -> str | None:
     return None if packaged or shutil.which(name) else f"install the package nvidia-cuda-{name}"
 
 
+def _sglang() -> str | None:
+    """Why the upstream kernel cannot be tested, None when it can."""
+    from mqa_ref.errors import NotAvailable
+    from mqa_ref.kernel.sources import sglang_path
+
+    try:
+        sglang_path()
+    except NotAvailable as error:
+        return str(error)
+    return None
+
+
 def abilities() -> list[tuple[str, str | None]]:
     """What the package can do, each with the reason why it cannot do it here, None when it can."""
     no_gpu = driver_problem()
@@ -46,7 +58,8 @@ def abilities() -> list[tuple[str, str | None]]:
     return [
         ("reference and schedules", _missing("numpy")),
         ("target builtin (compile)", _missing("cutlass")),
-        ("target sglang", "this version serves the builtin kernel only"),
+        ("target sglang", _missing("cutlass") or _sglang()),
+        ("targets FILE.py:CLASS, MODULE:CLASS", _missing("cutlass")),
         ("backend emulator", _missing("llvmlite", "cutlass")),
         ("backend cuda", f"{not_yet}; {no_gpu}" if no_gpu else not_yet),
         ("machine code counts (nvdisasm)", _tool("nvdisasm")),
@@ -67,5 +80,5 @@ def doctor_command() -> int:
     click.echo(f"  {'NVIDIA GPU':24} {driver_problem() or 'present'}")
     click.echo("abilities")
     for name, reason in abilities():
-        click.echo(f"  {name:32} {'yes' if reason is None else f'no: {reason}'}")
+        click.echo(f"  {name:36} {'yes' if reason is None else f'no: {reason}'}")
     return 0

@@ -1,155 +1,38 @@
-"""One golden file as bytes: safetensors with one metadata key, written in one way only and read with distrust.
-
-Layout (doc: the safetensors format description): 8 bytes little-endian header length, the header (JSON, padded with
-spaces), then the data of all tensors without gaps. The metadata key ``mqa_ref`` holds canonical JSON. Floats are never
-stored. A reader learns everything it allocates from bytes it already holds: lengths are checked against the file first.
-"""
+"""One golden file as bytes: its tensors and, as metadata, what they stand for, with a SHA-256 of each."""
 
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mqa_ref.errors import Fault, InputError
 from mqa_ref.golden import strictjson
 from mqa_ref.golden.entry import FORMAT, Entry, plain_bytes
-from mqa_ref.golden.metadata import KEY, check_metadata, entry_of, is_name, metadata_of
+from mqa_ref.golden.metadata import check_metadata, entry_of, metadata_of
+from mqa_ref.golden.tensorfile import (
+    MAX_FILE_BYTES,
+    MAX_HEADER_BYTES,
+    decode_tensors,
+    encode_tensors,
+    read,
+    refuse,
+)
 
-MAX_FILE_BYTES = 4 << 20
-MAX_HEADER_BYTES = 128 << 10
-MAX_AXES = 2
-
-_DTYPES = {"U8": "<u1", "U16": "<u2", "U32": "<u4", "I32": "<i4"}
-_LENGTH = 8
+__all__ = ["MAX_FILE_BYTES", "MAX_HEADER_BYTES", "decode", "encode", "read"]
 
 
 def encode(entry: Entry) -> bytes:
     """The file of an entry; the same entry always gives the same bytes."""
-    names = {np.dtype(text): name for name, text in _DTYPES.items()}
-    order = sorted(entry.tensors, key=lambda name: (-entry.tensors[name].dtype.itemsize, name))
-    blobs = {name: plain_bytes(entry.tensors[name]) for name in order}
-    header: dict[str, Any] = {"__metadata__": {KEY: strictjson.dumps(metadata_of(entry))}}
-    at = 0
-    for name in order:
-        array, stop = entry.tensors[name], at + len(blobs[name])
-        dtype = names[array.dtype.newbyteorder("<")]
-        header[name] = {"data_offsets": [at, stop], "dtype": dtype, "shape": list(array.shape)}
-        at = stop
-    text = strictjson.dumps(header).encode()
-    text += b" " * (-len(text) % _LENGTH)
-    return len(text).to_bytes(_LENGTH, "little") + text + b"".join(blobs.values())
+    return encode_tensors(entry.tensors, metadata_of(entry))
 
 
 def decode(data: bytes, source: str) -> Entry:
     """The entry in ``data``, the content of the file ``source``. Raises InputError with one fault naming the file."""
-    header, body = _split(data, source)
-    metadata = header.pop("__metadata__", None)
-    if not isinstance(metadata, dict) or list(metadata) != [KEY] or not isinstance(metadata[KEY], str):
-        _refuse(source, "other metadata", f"exactly one metadata key, {KEY!r}, a string")
-    tensors = _tensors(header, body, source)
+    tensors, text = decode_tensors(data, source)
     try:
-        facts = strictjson.loads(metadata[KEY].encode())
+        facts = strictjson.loads(text.encode())
         check_metadata(facts, tensors)
     except ValueError as error:
-        _refuse(source, str(error), f"the metadata of a golden file of format {FORMAT}")
+        refuse(source, str(error), f"the metadata of a golden file of format {FORMAT}")
     for name, array in tensors.items():
         if hashlib.sha256(plain_bytes(array)).hexdigest() != facts["sha256"][name]:
-            _refuse(source, f"tensor {name} with another SHA-256", "data as they were written")
+            refuse(source, f"tensor {name} with another SHA-256", "data as they were written")
     return entry_of(facts, tensors)
-
-
-def read(path: Path) -> bytes:
-    """The bytes of a file that may be a golden file. InputError for what is no regular file or too large."""
-    if path.is_symlink() or not path.is_file():
-        _refuse(str(path), "no regular file", "a golden file")
-    with path.open("rb") as file:
-        data = file.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
-        _refuse(str(path), f"more than {MAX_FILE_BYTES} bytes", "a golden file")
-    return data
-
-
-def _refuse(source: str, value: str, expected: str) -> NoReturn:
-    raise InputError([Fault(source, value, expected)])
-
-
-def _split(data: bytes, source: str) -> tuple[dict[str, Any], bytes]:
-    """Header and data. The length of the header is believed only after it was compared with the file."""
-    if len(data) > MAX_FILE_BYTES:
-        _refuse(source, f"{len(data)} bytes", f"at most {MAX_FILE_BYTES}")
-    if len(data) < _LENGTH:
-        _refuse(source, f"{len(data)} bytes", "a header length of 8 bytes: the file is truncated")
-    length = int.from_bytes(data[:_LENGTH], "little")
-    if length > MAX_HEADER_BYTES:
-        _refuse(source, f"a header of {length} bytes", f"at most {MAX_HEADER_BYTES}")
-    if length > len(data) - _LENGTH:
-        _refuse(
-            source, f"a header of {length} bytes in {len(data)}", "the whole header: the file is truncated"
-        )
-    padded = data[_LENGTH : _LENGTH + length]
-    text = padded.rstrip(b" ")
-    if length % _LENGTH or len(padded) - len(text) >= _LENGTH:
-        _refuse(
-            source,
-            f"a header of {length} bytes",
-            "a header padded to a multiple of 8, with less than 8 spaces",
-        )
-    try:
-        header = strictjson.loads(text)
-    except ValueError as error:
-        _refuse(source, f"header: {error}", "canonical JSON")
-    if not isinstance(header, dict):
-        _refuse(source, "a header that is no object", "an object")
-    return header, data[_LENGTH + length :]
-
-
-def _tensors(header: Mapping[str, Any], body: bytes, source: str) -> dict[str, NDArray[Any]]:
-    """The tensors by name, after all of them were found to fill the data exactly."""
-    for name, facts in header.items():
-        if not is_name(name):
-            _refuse(
-                source, f"a tensor called {name[:64]!r}", "a name of lower-case words, digits, '.' and '-'"
-            )
-        if not _well_formed(facts):
-            _refuse(
-                source,
-                f"tensor {name}: {str(facts)[:80]}",
-                "dtype, shape and data_offsets of a golden tensor",
-            )
-    at = 0
-    for name, facts in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-        start, stop = facts["data_offsets"]
-        size = math.prod(facts["shape"]) * np.dtype(_DTYPES[facts["dtype"]]).itemsize
-        if start != at:
-            _refuse(source, f"tensor {name} at byte {start}", f"byte {at}: no gap and no overlap")
-        if stop - start != size:
-            _refuse(source, f"tensor {name}: {stop - start} bytes", f"{size} bytes for its shape")
-        at = stop
-    if at != len(body):
-        _refuse(source, f"{len(body)} bytes of data", f"{at} bytes: truncated, or something after the end")
-    return {
-        name: np.frombuffer(
-            body[facts["data_offsets"][0] : facts["data_offsets"][1]], _DTYPES[facts["dtype"]]
-        ).reshape(facts["shape"])
-        for name, facts in header.items()
-    }
-
-
-def _well_formed(facts: object) -> bool:
-    if not isinstance(facts, dict) or set(facts) != {"dtype", "shape", "data_offsets"}:
-        return False
-    shape, offsets = facts["shape"], facts["data_offsets"]
-    numbers = isinstance(shape, list) and isinstance(offsets, list) and len(offsets) == 2
-    return (
-        numbers
-        and isinstance(facts["dtype"], str)
-        and facts["dtype"] in _DTYPES
-        and 1 <= len(shape) <= MAX_AXES
-        and all(type(number) is int and 0 <= number <= MAX_FILE_BYTES for number in (*shape, *offsets))
-    )

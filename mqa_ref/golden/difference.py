@@ -61,9 +61,9 @@ def _views(old: Entry, new: Entry, places: Places) -> list[Difference]:
         groups.setdefault((old.views.get(view), new.views.get(view)), []).append(view)
     found = []
     for (before, after), views in groups.items():
-        what = views[0] + (f" and {len(views) - 1} more views" if len(views) > 1 else "")
+        more = f" and {len(views) - 1} more view{'s' if len(views) > 2 else ''}" if len(views) > 1 else ""
         found += _tensor(
-            what,
+            views[0] + more,
             None if before is None else old.tensors[before],
             None if after is None else new.tensors[after],
             places,

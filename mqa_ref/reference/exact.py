@@ -75,18 +75,18 @@ def float64_sums(positive: F64, weights: F64) -> tuple[F64, F64]:
 
 def round_float64(values: F64, out: str) -> NDArray[Any]:
     """float64 numbers, rounded once to the codes of ``out``; NaN canonical."""
-    if out == "fp32":
-        bits: NDArray[Any] = values.astype(np.float32).view(np.uint32)
-    elif out == "fp16":
-        bits = values.astype(np.float16).view(np.uint16)
-    else:
-        # To odd in fp32 (toward zero, the last bit set where that was inexact), which has the exponents of bf16 and 16
-        # bits more; the second rounding is then the only one (Boldo & Melquiond, IEEE TC 57(4), 2008).
-        near = values.astype(np.float32)
-        code = near.view(np.uint32)
-        code = code - (np.abs(near.astype(np.float64)) > np.abs(values))
-        short = code.view(np.float32).astype(np.float64) != values
-        bits = cvt_bf16_f32((code | short).astype(np.uint32))
+    with np.errstate(all="ignore"):
+        if out == "fp32":
+            bits: NDArray[Any] = values.astype(np.float32).view(np.uint32)
+        elif out == "fp16":
+            bits = values.astype(np.float16).view(np.uint16)
+        else:
+            # To odd in fp32 (toward zero, the last bit set where that was inexact), which has the exponents of bf16 and
+            # 16 bits more; the second rounding is then the only one (Boldo & Melquiond, IEEE TC 57(4), 2008).
+            near = values.astype(np.float32)
+            code = near.view(np.uint32) - (np.abs(near.astype(np.float64)) > np.abs(values))
+            inexact = code.view(np.float32).astype(np.float64) != values
+            bits = cvt_bf16_f32(code | inexact)
     bits[np.isnan(values)] = FORMATS[out].canonical_nan
     return bits
 

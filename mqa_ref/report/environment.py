@@ -17,10 +17,11 @@ def package_version(name: str) -> str | None:
         return None
 
 
-def environment() -> dict[str, str]:
-    """Python, the platform and the packages that decide a result, "absent" for one that is not installed."""
+def environment(*more: str) -> dict[str, str]:
+    """Python, the platform and the packages that decide a result, ``more`` of them on request; "absent" for one that is
+    not installed."""
     told = {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}".lower(),
     }
-    return told | {name: package_version(name) or "absent" for name in PACKAGES}
+    return told | {name: package_version(name) or "absent" for name in (*PACKAGES, *more)}

@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mqa_ref.compare import Comparison, Mismatch
+from mqa_ref.compare import Comparison
 from mqa_ref.findings import Finding
+from mqa_ref.report.values import VERSION, report_values
 
-VERSION = 1
-"""Version of the JSON object; it grows when a field changes its meaning or goes away."""
+__all__ = ["VERSION", "BaselineResult", "CaseResult", "CaseStatus", "Report", "Status"]
 
 CaseStatus = Literal["pass", "fail", "error", "unsupported"]
 Status = Literal["pass", "fail", "error"]
+Verdict = Literal["bit-identical", "different", "not compared"]
 
 EXIT_PASS, EXIT_FAIL, EXIT_INPUT, EXIT_ORACLE, EXIT_ABSENT, EXIT_NOTHING = range(6)
+
+
+@dataclass(frozen=True)
+class BaselineResult:
+    """What the baseline kernel made of the same problem in the same interleaving.
+
+    ``verdict``: of the two kernels' valid logits against each other, NaN as one class; "not compared" when one of the
+    two gave none. ``difference``: the kernel's logits held against the baseline's, None when not compared.
+    ``status``, ``mismatched``, ``findings``, ``error``, ``message``: the baseline's own, against the reference.
+    """
+
+    verdict: Verdict
+    status: CaseStatus
+    difference: Comparison | None = None
+    mismatched: int = 0
+    findings: int = 0
+    error: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -27,8 +45,8 @@ class CaseResult:
     ``status``: "pass"; "fail" for a wrong element or a finding of severity "error"; "unsupported" when the
     target said before the launch that it cannot do this; "error" when the case ended with an exception.
     ``error`` is the exception's type, ``message`` its text. ``comparison`` is None when nothing was compared.
-    ``shape``: lengths, page, heads, next_n, num_sms. ``seconds``: compilation, execution, reference and
-    comparison together.
+    ``shape``: lengths, page, heads, next_n, num_sms. ``order`` and ``seed``: the interleaving. ``select``: the words of
+    a command line that choose the problem. ``seconds``: compilation, execution, reference and comparison together.
     """
 
     name: str
@@ -45,6 +63,9 @@ class CaseResult:
     run_seconds: float = 0.0
     error: str = ""
     message: str = ""
+    seed: int = 0
+    select: tuple[str, ...] = ()
+    baseline: BaselineResult | None = None
 
     @property
     def executed(self) -> bool:
@@ -54,15 +75,17 @@ class CaseResult:
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that fail the case."""
-        return tuple(finding for finding in self.findings if finding.severity == "error")
+        return tuple(finding for finding in self.findings if finding.fails)
 
 
 @dataclass(frozen=True)
 class Report:
     """The outcome of one run over all its cases.
 
-    ``status``: "fail" when a case failed or ended with an error although others ran, "error" when nothing ran
-    at all, else "pass". A case that is unsupported decides nothing by itself.
+    ``status``: "fail" when a case failed or ended with an error although others ran, or an expected finding of the
+    ledger was not seen; "error" when nothing ran at all; else "pass". A case that is unsupported decides nothing by
+    itself, and neither does the baseline. ``unseen``: the entries of the ledger that were not seen, each with its
+    id and what was expected.
     """
 
     kernel: str
@@ -75,6 +98,8 @@ class Report:
     seconds: float
     case_list: tuple[CaseResult, ...]
     environment: dict[str, str] = field(default_factory=dict)
+    baseline: str = ""
+    unseen: tuple[tuple[str, str], ...] = ()
 
     @property
     def executed(self) -> int:
@@ -86,17 +111,20 @@ class Report:
         """The verdict."""
         if self.executed == 0:
             return "error"
-        return "fail" if any(case.status in ("fail", "error") for case in self.case_list) else "pass"
+        failed = any(case.status in ("fail", "error") for case in self.case_list)
+        return "fail" if failed or self.unseen else "pass"
 
     @property
     def exit_code(self) -> int:
-        """0 pass; 1 a mismatch, a finding or a broken case; when nothing ran: 3 if an oracle disagreed with
-        itself, 4 if something asked for is not on this machine, else 5."""
+        """0 pass; 1 a mismatch, a finding or a broken case; when nothing ran: 2 if the kernel is not what can be
+        tested, 3 if an oracle disagreed with itself, 4 if something asked for is not on this machine, else 5."""
         if self.status != "error":
             return EXIT_PASS if self.status == "pass" else EXIT_FAIL
         kinds = {case.error for case in self.case_list}
         if "OracleError" in kinds:
             return EXIT_ORACLE
+        if kinds == {"InputError"}:
+            return EXIT_INPUT
         return EXIT_ABSENT if kinds == {"NotAvailable"} else EXIT_NOTHING
 
     @property
@@ -121,83 +149,27 @@ class Report:
 
     @property
     def findings(self) -> int:
-        """Findings of severity "error"."""
+        """Findings of severity "error" that are not known."""
         return sum(len(case.errors) for case in self.case_list)
+
+    @property
+    def interleavings(self) -> int:
+        """Different interleavings that were executed, counted for each problem."""
+        ran = {(case.case_id, case.order, case.seed) for case in self.case_list if case.executed}
+        return len(ran)
 
     def repro(self, case: CaseResult) -> str:
         """The command that runs one case again."""
         words = ["mqa-ref", "verify", "--kernel", self.kernel, "--on", self.backend, "--flow", self.flow]
         words += ["--machine", self.machine, "--generation", self.generation, "--order", case.order]
-        words += ["--case", case.name, "--seed", str(self.seed)]
+        words += ["--baseline", self.baseline] if self.baseline else []
+        words += [*(case.select or ("--case", case.name)), "--seed", str(case.seed)]
         return shlex.join(words)
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain JSON values; numbers that JSON does not know are strings."""
-        plain: dict[str, Any] = {"version": VERSION, "status": self.status, "exit_code": self.exit_code}
-        for name in ("kernel", "backend", "flow", "machine", "generation", "level"):
-            plain[name] = getattr(self, name)
-        for name in ("cases", "executed", "logits", "ctas", "mismatched", "findings", "seed"):
-            plain[name] = getattr(self, name)
-        for status in ("pass", "fail", "error", "unsupported"):
-            plain[f"cases_{status}"] = sum(case.status == status for case in self.case_list)
-        plain["seconds"] = round(self.seconds, 3)
-        plain["environment"] = self.environment
-        plain["finding_list"] = [
-            {"case": case.name, "order": case.order, **finding.as_dict()}
-            for case in self.case_list
-            for finding in case.findings
-        ]
-        plain["case_list"] = [self._case(case) for case in self.case_list]
-        return plain
+        return report_values(self)
 
     def to_json(self) -> str:
         """``as_dict`` as one line-broken JSON object."""
         return json.dumps(self.as_dict(), indent=2, allow_nan=False) + "\n"
-
-    def _case(self, case: CaseResult) -> dict[str, Any]:
-        plain: dict[str, Any] = {
-            name: getattr(case, name)
-            for name in (
-                "name",
-                "case_id",
-                "why",
-                "shape",
-                "order",
-                "status",
-                "error",
-                "message",
-                "ctas",
-                "instructions",
-            )
-        }
-        plain |= {"seconds": round(case.seconds, 3), "run_seconds": round(case.run_seconds, 3)}
-        plain |= {"findings": len(case.errors), "repro": self.repro(case)}
-        plain["comparison"] = _comparison(case.comparison) if case.comparison else None
-        return plain
-
-
-def _number(value: float | None) -> float | str | None:
-    return value if value is None or math.isfinite(value) else repr(value)
-
-
-def _mismatch(mismatch: Mismatch) -> dict[str, Any]:
-    return {
-        "kind": mismatch.kind,
-        **mismatch.place.as_dict(),
-        "expected": mismatch.expected,
-        "actual": mismatch.actual,
-        "expected_value": _number(mismatch.expected_value),
-        "actual_value": _number(mismatch.actual_value),
-        "ulp": mismatch.ulp,
-    }
-
-
-def _comparison(comparison: Comparison) -> dict[str, Any]:
-    plain: dict[str, Any] = {"logits": comparison.compared, "mismatched": comparison.mismatched}
-    plain |= {"counts": dict(comparison.counts), "where": list(comparison.where)}
-    plain["suspects"] = list(comparison.suspects)
-    plain |= {"max_ulp": comparison.max_ulp, "max_abs": _number(comparison.max_abs)}
-    plain |= {"tail_written": comparison.tail_written, "stray_written": comparison.stray_written}
-    plain |= {"calc_diff": _number(comparison.calc_diff), "cosine": _number(comparison.cosine)}
-    plain["first"] = [_mismatch(mismatch) for mismatch in comparison.first]
-    return plain

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mqa_ref.report.model import CaseResult, Report
+from mqa_ref.report.values import baseline_values, finding_ids
 
 _STYLES = {"pass": "green", "fail": "bold red", "error": "bold red", "unsupported": "yellow"}
 _SHOWN = 3
@@ -40,10 +41,11 @@ def render(report: Report, console: Console) -> None:
             console.print()
             for line in _failure(report, case):
                 console.print(Text(line))
-    notes = list(_notes(report))
-    if notes:
-        console.print()
-        for line in notes:
+    for part in (_baseline(report), _finding_ids(report), _unseen(report)):
+        lines = list(part)
+        if lines:
+            console.print()
+        for line in lines:
             console.print(Text(line))
     console.print()
     console.print(Text(summary(report), style=_STYLES[report.status]))
@@ -57,12 +59,14 @@ def summary(report: Report) -> str:
     if report.executed == 0:
         return f"error: nothing ran; {cases}"
     counts = f"{report.logits} logits compared, {report.mismatched} mismatched, {report.findings} findings"
-    return f"{report.status}: {cases}, {report.ctas} CTAs, {counts}, {report.seconds:.1f} s"
+    tried = f"{report.interleavings} interleavings"
+    return f"{report.status}: {cases}, {tried}, {report.ctas} CTAs, {counts}, {report.seconds:.1f} s"
 
 
 def _heading(report: Report) -> str:
+    baseline = f", baseline {report.baseline}" if report.baseline else ""
     return (
-        f"kernel {report.kernel}, backend {report.backend}, flow {report.flow}, machine {report.machine},"
+        f"kernel {report.kernel}{baseline}, backend {report.backend}, flow {report.flow}, machine {report.machine},"
         f" generation {report.generation}, seed {report.seed}"
     )
 
@@ -93,7 +97,7 @@ def _cases(report: Report, terminal: bool) -> Table:
 def _failure(report: Report, case: CaseResult) -> Iterator[str]:
     yield f"{case.status.upper()} {case.name} (case id {case.case_id}): {case.why}"
     if case.message:
-        yield f"  {case.error}: {case.message}"
+        yield f"  {case.error}: {case.message.replace(chr(10), chr(10) + '    ')}"
     compared = case.comparison
     if compared is not None and not compared.equal:
         classes = ", ".join(f"{kind} {count}" for kind, count in compared.counts.items() if count)
@@ -105,18 +109,46 @@ def _failure(report: Report, case: CaseResult) -> Iterator[str]:
         yield from (f"  {mismatch}" for mismatch in compared.first[:_SHOWN])
         scores = f"calc_diff {compared.calc_diff:.3g}, cosine {compared.cosine:.9g}"
         yield f"  ({scores}: for information, they decide nothing)"
-    for finding in case.errors:
+    for finding in case.errors[:_SHOWN]:
         yield f"  finding {finding}" + (f", seen {finding.count} times" if finding.count > 1 else "")
+    if len(case.errors) > _SHOWN:
+        yield f"  and {len(case.errors) - _SHOWN} findings more"
     yield f"  REPRO: {report.repro(case)}"
 
 
-def _notes(report: Report) -> Iterator[str]:
-    """The findings of severity "info", each kind once: they fail nothing."""
-    seen: dict[str, tuple[str, int]] = {}
+def _finding_ids(report: Report) -> Iterator[str]:
+    """Every finding once, with its id: those that fail, those that are known, and those that are worth a note."""
+    for told in finding_ids(report):
+        word = "note:" if told["severity"] == "info" else "finding:"
+        word = f"known ({told['known']}):" if told["known"] else word
+        cases = told["cases"]
+        more = f" and {len(cases) - 1} more" if len(cases) > 1 else ""
+        yield f"{word} {told['id']}: {told['message']} [{cases[0]}{more}]"
+
+
+def _unseen(report: Report) -> Iterator[str]:
+    for name, expected in report.unseen:
+        yield f"known finding {name} was expected and not seen ({expected}): take it off the ledger if it is mended"
+
+
+def _baseline(report: Report) -> Iterator[str]:
+    """The two kernels against each other: case by case where they differ, then over all."""
+    if not report.baseline:
+        return
     for case in report.case_list:
-        for finding in case.findings:
-            if finding.severity == "info":
-                first, count = seen.get(finding.kind, (str(finding), 0))
-                seen[finding.kind] = (first, count + 1)
-    for first, count in seen.values():
-        yield f"note: {first}" + (f" and {count - 1} more like it" if count > 1 else "")
+        told = case.baseline
+        if told is None or told.verdict == "bit-identical":
+            continue
+        yield f"baseline {case.name} [{case.order}]: {told.verdict}"
+        if told.message:
+            yield f"  baseline's own {told.error}: {told.message}"
+        if told.difference is not None:
+            yield f"  {told.difference.mismatched} of {told.difference.compared} logits differ from the baseline's"
+            yield from (f"  where: {sentence}" for sentence in told.difference.where)
+            yield from (f"  {mismatch}" for mismatch in told.difference.first[:_SHOWN])
+    over = baseline_values(report)
+    own = f"{over['mismatched']} of its logits are wrong, {over['findings']} findings"
+    yield (
+        f"baseline {report.baseline}: {over['verdict']} on valid logits, {over['differing']} of {over['logits']}"
+        f" differ; against the reference {own}"
+    )

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from mqa_ref.kernel.targets import Target
 from numpy.typing import NDArray
 
 from mqa_ref import emulator
 from mqa_ref.errors import Unsupported
 from mqa_ref.flow import Flow
 from mqa_ref.kernel.compile import ArgumentLayout, CompiledKernel
+from mqa_ref.kernel.targets import Target
 from mqa_ref.launch import Launch
 from mqa_ref.numerics import MachineModel
 from mqa_ref.problem import Problem

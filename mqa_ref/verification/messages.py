@@ -36,10 +36,10 @@ def problem_message(problem: Problem) -> Message:
 
 def read_problem(message: Message) -> Problem:
     """The problem, validated anew but for its schedule, which may be one that was forced."""
-    arrays = dict(message.arrays)
-    schedule = arrays.pop("schedule")
-    sizes = {name: message.plain[name] for name in ("page", "num_sms", "max_context_len")}
-    return Problem(**{name: arrays[name] for name in ARRAYS if name in arrays}, **sizes).forced(schedule)
+    given: dict[str, Any] = {name: message.arrays[name] for name in ARRAYS}
+    given |= {name: message.plain[name] for name in ("page", "num_sms", "max_context_len")}
+    schedule = given.pop("schedule")
+    return Problem(**given).forced(schedule)
 
 
 def launch_message(launch: Launch) -> Message:
@@ -94,11 +94,8 @@ def read_compiled(message: Message, flow: Flow) -> CompiledKernel:
     if not isinstance(plain.get("options"), dict) or not isinstance(plain.get("arguments"), list):
         raise WireError("a compiled kernel without its arguments")
     try:
-        layouts = tuple(
-            ArgumentLayout(**{key: tuple(v) if isinstance(v, list) else v for key, v in one.items()})
-            for one in plain["arguments"]
-        )
-    except (TypeError, AttributeError) as error:
+        layouts = tuple(_layout(**one) for one in plain["arguments"])
+    except TypeError as error:
         raise WireError("an argument layout that is none") from error
     return CompiledKernel(
         **{name: str(text) for name, text in texts.items()},
@@ -108,6 +105,13 @@ def read_compiled(message: Message, flow: Flow) -> CompiledKernel:
         flow=flow,
         options=plain["options"],
     )
+
+
+def _layout(**fields: Any) -> ArgumentLayout:
+    given: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
+    }
+    return ArgumentLayout(**given)
 
 
 def _as_plain(finding: Finding) -> dict[str, Any]:

@@ -20,11 +20,13 @@ from mqa_ref.verification.pages import Order, Rest, make_table
 
 @dataclass(frozen=True)
 class NamedProblem:
-    """A problem, the name people call it by, and why it is in the set."""
+    """A problem, the name people call it by, and why it is in the set. ``select``: the words of a command line that
+    choose it, empty for ``--case`` and the name."""
 
     name: str
     problem: Problem
     why: str
+    select: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,11 @@ class Recipe:
 # A kernel is compiled once for each page, heads, next_n and num_sms: few combinations keep the set quick.
 # fmt: off
 RECIPES: tuple[Recipe, ...] = (
-    Recipe("one-token", "the smallest launch there is, and CTAs without work", (1,), 4, order="in_order",
+    Recipe("one-token", "the smallest launch there is, and a CTA without work", (1,), 2, order="in_order",
            rest="tight"),
     Recipe("lonely-page", "one full page for 148 CTAs; the table ends with it", (64,), 148, rest="tight"),
+    Recipe("small-pages", "two pages of the four that a tile has, and no entries for the others", (33,), 2, page=32,
+           rest="tight"),
     Recipe("edges-of-a-tile", "lengths around one page and one tile", (127, 64, 128, 1), 4, data="bits"),
     Recipe("edges-of-a-split", "lengths around one tile and one split, two rows each", (129, 256, 257, 300), 4,
            next_n=2, data="wide"),
@@ -60,6 +64,8 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe("zero-at-the-end", "a row without tokens last", (300, 0), 4, next_n=2, data="bits", rest="tight"),
     Recipe("tight-table", "257 tokens need five entries, and five are all there are", (257, 64), 4, rest="tight",
            data="wide"),
+    Recipe("short-before-long", "the last row needs every entry of the table; none is behind it", (64, 300), 4,
+           rest="tight", data="amax"),
     Recipe("thousand", "production-shaped values in descending pages", (1000, 300), 4, heads=32, next_n=2, data="amax",
            order="descending"),
     Recipe("repeated-pages", "sequences that share pages, pages twice in one sequence", (257, 256, 129), 4, heads=32,
@@ -79,7 +85,7 @@ RECIPES: tuple[Recipe, ...] = (
            data="bits", form="reversed", rest="garbage"),
     Recipe("wide-products", "products cut by the tensor core at every step", (1000,), 2, page=128, heads=32,
            data="wide"),
-    Recipe("long", "one CTA walks 33 splits: its table entries are fetched twice", (8322,), 1, next_n=2, data="bits"),
+    Recipe("long", "one CTA walks 33 splits: its table entries are fetched twice", (8322,), 1, data="bits"),
 )
 # fmt: on
 

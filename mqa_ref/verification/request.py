@@ -23,7 +23,8 @@ PtxEdit = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Request:
-    """A checked request; ``problems`` are named, ``flow`` is parsed, ``machine`` is a name or a model."""
+    """A checked request; ``problems`` are named, ``flow`` is parsed, ``machine`` is a name or a model, ``orders`` is
+    None for those of ``mqa_ref.verification.interleavings``, ``baseline`` is empty when there is none."""
 
     kernel: str
     target: Target
@@ -34,8 +35,10 @@ class Request:
     machine: str | MachineModel
     generation: Generation
     edit_ptx: PtxEdit | None
-    orders: tuple[str, ...]
+    orders: tuple[str, ...] | None
     seed: int
+    baseline: str = ""
+    baseline_target: Target | None = None
 
     @property
     def machine_name(self) -> str:
@@ -78,16 +81,18 @@ def _flow_faults(flow: object) -> tuple[Flow | None, list[Fault]]:
         return None, list(error.faults)
 
 
-def _kernel_faults(kernel: object) -> tuple[Target | None, list[Fault]]:
+def _kernel_faults(kernel: object, argument: str = "kernel") -> tuple[Target | None, list[Fault]]:
     if not isinstance(kernel, str):
-        return None, [Fault("kernel", repr(kernel), "the name of a kernel")]
+        return None, [Fault(argument, repr(kernel), "the name of a kernel")]
     try:
         return resolve(kernel), []
     except InputError as error:
-        return None, list(error.faults)
+        return None, [Fault(argument, fault.value, fault.expected) for fault in error.faults]
 
 
 def _order_faults(orders: object) -> list[Fault]:
+    if orders is None:
+        return []
     expected = "a non-empty sequence of " + ", ".join(ORDERS)
     if isinstance(orders, str) or not isinstance(orders, Sequence) or not orders:
         return [Fault("orders", repr(orders), expected)]
@@ -110,6 +115,19 @@ def _problem_faults(problems: object) -> list[Fault]:
     ]
 
 
+def _schedule_faults(problems: Iterable[NamedProblem]) -> list[Fault]:
+    """The schedules that were forced upon their problems."""
+    return [
+        Fault(
+            f"schedule of {one.name}",
+            str(one.problem.schedule_faults[0]),
+            "a schedule that fits the lengths; to launch it all the same, force it (--force, force=True)",
+        )
+        for one in problems
+        if one.problem.schedule_faults
+    ]
+
+
 def check_request(
     *,
     kernel: str,
@@ -120,18 +138,24 @@ def check_request(
     machine: str | MachineModel,
     generation: str,
     edit_ptx: PtxEdit | None,
-    orders: Sequence[str],
+    orders: Sequence[str] | None,
     seed: int,
+    baseline: str | None = None,
+    force: bool = False,
 ) -> Request:
     """The request, or InputError with every fault, or Unsupported for what is well formed but not served
     yet."""
     parsed, faults = _flow_faults(flow)
     target, kernel_faults = _kernel_faults(kernel)
     faults += kernel_faults
+    other, baseline_faults = (None, []) if baseline is None else _kernel_faults(baseline, "baseline")
+    faults += baseline_faults
     faults += _choice("on", on, BACKENDS) + _choice("level", level, LEVELS)
     faults += [] if isinstance(machine, MachineModel) else _choice("machine", machine, MACHINES)
     faults += _choice("generation", generation, GENERATIONS)
-    faults += _order_faults(orders) + _problem_faults(problems)
+    problem_faults = _problem_faults(problems)
+    chosen = named(quick() if problems is None else problems) if not problem_faults else ()
+    faults += _order_faults(orders) + problem_faults + ([] if force else _schedule_faults(chosen))
     if edit_ptx is not None and not callable(edit_ptx):
         faults.append(Fault("edit_ptx", repr(edit_ptx), "None or a function from PTX text to PTX text"))
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**64:
@@ -143,7 +167,6 @@ def check_request(
             raise Unsupported(
                 f"{argument}={value!r} is not part of this version, which has {SERVED[argument]}"
             )
-    chosen = named(quick() if problems is None else problems)
     return Request(
         kernel=kernel,
         target=target,
@@ -154,6 +177,8 @@ def check_request(
         machine=machine,
         generation=generation,  # type: ignore[arg-type]  # checked above
         edit_ptx=edit_ptx,
-        orders=tuple(orders),
+        orders=None if orders is None else tuple(orders),
         seed=seed,
+        baseline=baseline or "",
+        baseline_target=other,
     )

@@ -67,7 +67,10 @@ class Service:
         compiled = self._loaded().compile(problem, flow, plain["options"])
         ptx = compiled.ptx if plain["ptx"] is None else plain["ptx"]
         launch = execute(
-            *(compiled, ptx, problem, flow), machine=plain["machine"], order=plain["order"], seed=plain["seed"]
+            *(compiled, ptx, problem, flow),
+            machine=plain["machine"],
+            order=plain["order"],
+            seed=plain["seed"],
         )
         return launch_message(launch)
 

@@ -55,7 +55,7 @@ def write(path: Path, message: Message) -> None:
     with os.fdopen(handle, "wb") as file:
         file.write(MAGIC + len(header).to_bytes(8, "little") + header)
         for array in laid.values():
-            file.write(memoryview(array.reshape(-1)).cast("B") if array.size else b"")
+            file.write(array.reshape(-1).view(np.uint8).data if array.size else b"")
 
 
 def read(path: Path) -> Message:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from mqa_ref import errors
 from mqa_ref.errors import Fault, InputError, KernelDied, KernelError, KernelTimeout, MqaRefError
@@ -24,6 +24,7 @@ from mqa_ref.verification.child import Child
 from mqa_ref.verification.messages import problem_message, read_compiled, read_launch
 from mqa_ref.verification.wire import Message, WireError
 
+Result = TypeVar("Result")
 MODULE = "mqa_ref.verification.worker_main"
 MOST_TIMEOUTS = 3
 """After so many cases in a row that ran out of time the kernel is given up."""
@@ -94,17 +95,28 @@ class Worker(AbstractContextManager["Worker"]):
             shape = {name: getattr(problem, name) for name in names}
             ptx = edit_ptx(self.compile(shape, flow, options).ptx)
         sent = problem_message(problem)
-        plain = {"ask": "launch", "flow": str(flow), "problem": dict(sent.plain), "options": dict(options or {})}
+        plain: dict[str, Any] = {
+            "ask": "launch",
+            "flow": str(flow),
+            "problem": dict(sent.plain),
+            "options": dict(options or {}),
+        }
         plain |= {"machine": machine, "order": order, "seed": seed, "ptx": ptx}
         return self._ask(plain, sent.arrays, lambda answer: read_launch(answer, problem, flow))
 
-    def _ask(self, plain: dict[str, Any], arrays: Mapping[str, wire.Array], read: Callable[[Message], Any]) -> Any:
+    def _ask(
+        self, plain: dict[str, Any], arrays: Mapping[str, wire.Array], read: Callable[[Message], Result]
+    ) -> Result:
         child = self._ready()
         try:
             answer = self._exchange(child, plain, arrays)
-            result = read(answer) if "error" not in answer.plain else None
+            self._timeouts = 0
+            if "error" not in answer.plain:
+                return read(answer)
         except WireError as error:
-            raise self._lost(KernelDied(f"the kernel's process gave an answer that is none: {error}")) from error
+            raise self._lost(
+                KernelDied(f"the kernel's process gave an answer that is none: {error}")
+            ) from error
         except KernelTimeout as error:
             self._timeouts += 1
             if self._timeouts >= MOST_TIMEOUTS:
@@ -113,10 +125,7 @@ class Worker(AbstractContextManager["Worker"]):
             raise self._lost(error) from None
         except KernelError as error:
             raise self._lost(error) from None
-        self._timeouts = 0
-        if "error" in answer.plain:
-            raise self._failure(answer.plain)
-        return result
+        raise self._failure(answer.plain)
 
     def _ready(self) -> Child:
         """The process with the kernel loaded."""

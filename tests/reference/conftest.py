@@ -95,6 +95,17 @@ _MPFR = {  # precision, exponents of the largest and the smallest number (a numb
     "bf16": gmpy2.context(precision=8, emax=128, emin=-132, subnormalize=True),
 }
 
+
+@pytest.fixture(scope="session")
+def e4m3_values() -> Array:
+    return E4M3_VALUES
+
+
+@pytest.fixture(scope="session")
+def mpfr_rounded() -> Callable[[str, Any], Any]:
+    return _rounded
+
+
 Epilogue = Callable[[Array, Array, Array, Flow, str], Array]
 
 

@@ -1,7 +1,7 @@
 """The operands that were given to real hardware, made again from labels: recordings hold results only.
 
-Each operation gets random bits, special values crossed with each other, sums that nearly cancel, and ties. Everything comes
-from raw Philox words by integer arithmetic, so the operands are the same on every machine.
+Each operation gets random bits, special values crossed with each other, sums that nearly cancel, and ties.
+Everything comes from raw Philox words by integer arithmetic, so the operands are the same on every machine.
 """
 
 from __future__ import annotations
@@ -19,14 +19,74 @@ from mqa_ref.verification.words import words
 RANDOM = 131_072
 NEAR = 73_728
 F32_SPECIALS = (
-    *(0x00000000, 0x00000001, 0x00000002, 0x007FFFFF, 0x00800000, 0x00800001, 0x00FFFFFF, 0x33000000, 0x33800000),
-    *(0x38800000, 0x387FC000, 0x3F000000, 0x3F7FFFFF, 0x3F800000, 0x3F800001, 0x3FC00000, 0x40490FDB, 0x477FE000),
-    *(0x477FEFFF, 0x477FF000, 0x477FF001, 0x4B800000, 0x4B000001, 0x7F000000, 0x7F7FFFFF, 0x7F800000, 0x7F800001),
+    *(
+        0x00000000,
+        0x00000001,
+        0x00000002,
+        0x007FFFFF,
+        0x00800000,
+        0x00800001,
+        0x00FFFFFF,
+        0x33000000,
+        0x33800000,
+    ),
+    *(
+        0x38800000,
+        0x387FC000,
+        0x3F000000,
+        0x3F7FFFFF,
+        0x3F800000,
+        0x3F800001,
+        0x3FC00000,
+        0x40490FDB,
+        0x477FE000,
+    ),
+    *(
+        0x477FEFFF,
+        0x477FF000,
+        0x477FF001,
+        0x4B800000,
+        0x4B000001,
+        0x7F000000,
+        0x7F7FFFFF,
+        0x7F800000,
+        0x7F800001,
+    ),
     *(0x7FBFFFFF, 0x7FC00000, 0x7FFFFFFF, 0x437FFFFE, 0x2D800001),
 )
 F16_SPECIALS = (
-    *(0x0000, 0x0001, 0x0002, 0x01FF, 0x03FF, 0x0400, 0x0401, 0x07FF, 0x1400, 0x3400, 0x37FF, 0x3800, 0x3BFF, 0x3C00),
-    *(0x3C01, 0x3E00, 0x4248, 0x4C02, 0x6400, 0x6401, 0x7800, 0x7BFF, 0x7C00, 0x7C01, 0x7DFF, 0x7E00, 0x7FFF, 0x3D35),
+    *(
+        0x0000,
+        0x0001,
+        0x0002,
+        0x01FF,
+        0x03FF,
+        0x0400,
+        0x0401,
+        0x07FF,
+        0x1400,
+        0x3400,
+        0x37FF,
+        0x3800,
+        0x3BFF,
+        0x3C00,
+    ),
+    *(
+        0x3C01,
+        0x3E00,
+        0x4248,
+        0x4C02,
+        0x6400,
+        0x6401,
+        0x7800,
+        0x7BFF,
+        0x7C00,
+        0x7C01,
+        0x7DFF,
+        0x7E00,
+        0x7FFF,
+        0x3D35,
+    ),
 )
 
 
@@ -57,7 +117,9 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def operand_sets(name: str) -> tuple[NDArray[Any], ...]:
-    """The operands of one operation, one array [count] for each: at least 200,000 sets; for one fp16 operand all 65,536."""
+    """The operands of one operation, one array [count] for each: at least 200,000 sets; for one fp16 operand
+    all 65,536.
+    """
     operation = OPERATIONS[name]
     kind = np.uint32 if operation.source_bits == 32 else np.uint16
     if operation.arity == 1 and operation.source_bits == 16:
@@ -69,7 +131,10 @@ def operand_sets(name: str) -> tuple[NDArray[Any], ...]:
 
 
 def _random(name: str, arity: int, kind: type[Any]) -> list[NDArray[Any]]:
-    return [(words(f"silicon/{name}/random/{place}", RANDOM) >> np.uint64(20)).astype(kind) for place in range(arity)]
+    return [
+        (words(f"silicon/{name}/random/{place}", RANDOM) >> np.uint64(20)).astype(kind)
+        for place in range(arity)
+    ]
 
 
 def _crossed(operation: Operation) -> list[NDArray[Any]]:
@@ -87,8 +152,8 @@ def _crossed(operation: Operation) -> list[NDArray[Any]]:
 
 
 def _near(name: str, arity: int, kind: type[Any]) -> list[NDArray[Any]]:
-    """Operands of like exponents, so that sums cancel and products meet the addend: the exponent field is drawn from a few
-    values around the bias, and the last operand's around twice that.
+    """Operands of like exponents, so that sums cancel and products meet the addend: the exponent field is
+    drawn from a few values around the bias, and the last operand's around twice that.
     """
     bits, fraction, bias = (32, 23, 127) if kind is np.uint32 else (16, 10, 15)
     arrays = []
@@ -103,7 +168,9 @@ def _near(name: str, arity: int, kind: type[Any]) -> list[NDArray[Any]]:
 
 
 def _ties(name: str) -> list[NDArray[Any]]:
-    """fp32 values on or one last place beside the middle of two fp16 or bf16 neighbours, subnormal results among them."""
+    """fp32 values on or one last place beside the middle of two fp16 or bf16 neighbours, subnormal results
+    among them.
+    """
     drawn = words(f"silicon/{name}/ties", NEAR).astype(np.uint64)
     kept = 13 if name == "cvt_f16_f32" else 16
     value = (drawn >> np.uint64(32)).astype(np.uint32)

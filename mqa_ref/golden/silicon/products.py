@@ -19,8 +19,8 @@ Codes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Products:
-    """``a``, ``b`` uint8 [tiles, 64, 128], ``c`` uint32 [tiles, 64, 64] fp32 accumulators to start from (0 = +0), and the class
-    of each tile.
+    """``a``, ``b`` uint8 [tiles, 64, 128], ``c`` uint32 [tiles, 64, 64] fp32 accumulators to start from (0 =
+    +0), and the class of each tile.
     """
 
     a: Codes
@@ -85,7 +85,9 @@ def _accumulators(label: str) -> NDArray[np.uint32]:
     value = (drawn >> np.uint64(32)).astype(np.uint32)
     exponent = np.uint32(107) + (drawn & np.uint64(0xFF)).astype(np.uint32) % np.uint32(41)
     out = (value & np.uint32(0x807FFFFF)) | exponent << np.uint32(23)
-    specials = np.array([0x7F800000, 0xFF800000, 0x7FC00000, 0x80000000, 0x00000001, 0x7F7FFFFF, 0xFF7FFFFF], np.uint32)
+    specials = np.array(
+        [0x7F800000, 0xFF800000, 0x7FC00000, 0x80000000, 0x00000001, 0x7F7FFFFF, 0xFF7FFFFF], np.uint32
+    )
     hit = (drawn >> np.uint64(8)) % np.uint64(64) == 0
     out[hit] = specials[((drawn >> np.uint64(16)) % np.uint64(len(specials))).astype(np.intp)][hit]
     return out.reshape(ROWS, ROWS)

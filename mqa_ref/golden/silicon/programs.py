@@ -1,8 +1,9 @@
-"""Small sm_90 programs that are run by a real GPU and by the emulator: the memory they leave must be the same, bit for bit.
+"""Small sm_90 programs that are run by a real GPU and by the emulator: the memory they leave must be the
+same, bit for bit.
 
-Each covers a family of the emulator's opcodes. A program gets an input buffer, an output buffer of which every thread owns
-``slot`` bytes at %d62, and, where it loads tiles, a tensor map. Registers that the prologue sets: %d60 input, %d61 output,
-%r60 thread, %r61 shared memory, %r62 warp.
+Each covers a family of the emulator's opcodes. A program gets an input buffer, an output buffer of which
+every thread owns ``slot`` bytes at %d62, and, where it loads tiles, a tensor map. Registers that the prologue
+sets: %d60 input, %d61 output, %r60 thread, %r61 shared memory, %r62 warp.
 """
 
 from __future__ import annotations
@@ -73,7 +74,18 @@ def _select(kind: str) -> list[str]:
     return [f"setp.{name}.{kind} %p1, %r1, %r2;\nselp.b32 %r3, %r1, 12345, %p1;" for name in names]
 
 
-TWO = ["add.s32", "sub.s32", "mul.lo.s32", "min.s32", "max.s32", "min.u32", "max.u32", "and.b32", "or.b32", "xor.b32"]
+TWO = [
+    "add.s32",
+    "sub.s32",
+    "mul.lo.s32",
+    "min.s32",
+    "max.s32",
+    "min.u32",
+    "max.u32",
+    "and.b32",
+    "or.b32",
+    "xor.b32",
+]
 SHIFTS = ["shl.b32", "shr.u32", "shr.s32", "shr.b32"]
 WIDE = """
 mul.wide.s32 %d2, %r1, %r2;
@@ -348,8 +360,15 @@ PROGRAMS: tuple[Program, ...] = (
         tile=_BYTES_3D,
     ),
     Program("tile-two-deep", _tile(_BYTES_WIDE, [(0, 4, 0), (0, 28, 1)]), words=1100, tile=_BYTES_WIDE),
-    Program("tile-floats", _tile(_FLOATS_2D, [(0, 0), (8, 6), (-4, -1), (36, 8), (12, 2)]), words=200, tile=_FLOATS_2D),
-    Program("tile-halves", _tile(_HALVES_2D, [(0, 0), (448, 1), (-8, 0), (2000, 1)]), words=260, tile=_HALVES_2D),
+    Program(
+        "tile-floats",
+        _tile(_FLOATS_2D, [(0, 0), (8, 6), (-4, -1), (36, 8), (12, 2)]),
+        words=200,
+        tile=_FLOATS_2D,
+    ),
+    Program(
+        "tile-halves", _tile(_HALVES_2D, [(0, 0), (448, 1), (-8, 0), (2000, 1)]), words=260, tile=_HALVES_2D
+    ),
 )
 
 

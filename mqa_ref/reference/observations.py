@@ -48,7 +48,8 @@ def observe(
     generation: Generation = "folded",
     floats: Sequence[str] = FLOAT_KINDS,
 ) -> Observation:
-    """The largest errors of ``reference_logits`` on at least ``elements`` logits of ``attack_problems(seed, floats)``.
+    """The largest errors of ``reference_logits`` on ``attack_problems(seed, floats)``, until at least ``elements``
+    logits had a bound.
 
     The same arguments give the same problems and logits everywhere; the shares may differ in their last digits, as
     float64 sums do. InputError for a negative seed or fewer than one element, and as ``reference_logits``.
@@ -63,7 +64,7 @@ def observe(
     found = NOTHING
     for problem in attack_problems(seed, floats):
         found = found.with_(observe_problem(problem, flow, machine, generation))
-        if found.elements >= elements:
+        if found.bounded >= elements:
             break
     return found
 

@@ -1,0 +1,87 @@
+"""Options that several commands share: which kernel, within which limits, and a problem from its lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from mqa_ref.verification.problems import NamedProblem
+    from mqa_ref.verification.worker import Limits
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+KERNEL_HELP = "The kernel under test: builtin, sglang, FILE.py:CLASS or MODULE:CLASS."
+
+
+def limit_options(function: Function) -> Function:
+    """``--timeout`` and ``--memory``, as ``timeout`` and ``memory``."""
+    for option in (
+        click.option(
+            "--memory",
+            type=click.FloatRange(min=1),
+            default=8.0,
+            show_default=True,
+            metavar="GIB",
+            help="Memory of the process that a kernel other than builtin is executed in.",
+        ),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=1),
+            default=300.0,
+            show_default=True,
+            metavar="S",
+            help="Seconds for each case of a kernel other than builtin, compilation and launch together.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def limits_of(timeout: float, memory: float) -> Limits:
+    """The limits that the two options ask for."""
+    from mqa_ref.verification.worker import Limits
+
+    return Limits(timeout, int(memory * 2**30))
+
+
+def shape_options(function: Function) -> Function:
+    """``--context-lens``, ``--schedule-for`` and the numbers of a launch, for ``given_problem``."""
+    for option in (
+        click.option(
+            "--next-n", type=click.IntRange(1, 256), default=1, help="Query tokens, with --context-lens."
+        ),
+        click.option("--heads", type=click.IntRange(4, 256), default=64, help="Heads, with --context-lens."),
+        click.option(
+            "--page", type=click.IntRange(32, 128), default=64, help="Page size, with --context-lens."
+        ),
+        click.option("--num-sms", type=int, default=4, help="CTAs, with --context-lens."),
+        click.option(
+            "--schedule-for",
+            metavar="N,N,...",
+            help="With --context-lens: a schedule that was made for these lengths.",
+        ),
+        click.option(
+            "--context-lens", metavar="N,N,...", help="One problem with these lengths, not the named ones."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def given_problem(
+    context_lens: str | None, schedule_for: str | None, **numbers: int
+) -> tuple[NamedProblem, ...] | None:
+    """The problem of ``--context-lens``, None without that option."""
+    from mqa_ref.cli.schedule import parse_lengths
+    from mqa_ref.errors import Fault, InputError
+    from mqa_ref.verification.given import given
+
+    if context_lens is None:
+        if schedule_for is not None:
+            raise InputError([Fault("--schedule-for", schedule_for, "--context-lens beside it")])
+        return None
+    stale = None if schedule_for is None else parse_lengths(schedule_for)
+    return (given(parse_lengths(context_lens), schedule_for=stale, **numbers),)

@@ -1,0 +1,118 @@
+"""The report as plain JSON values."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from mqa_ref.compare import Comparison, Mismatch
+
+if TYPE_CHECKING:
+    from mqa_ref.report.model import BaselineResult, CaseResult, Report
+
+VERSION = 1
+"""Version of the JSON object; it grows when a field changes its meaning or goes away."""
+
+_CASE = (
+    *("name", "case_id", "why", "shape", "order", "seed", "status"),
+    *("error", "message", "ctas", "instructions"),
+)
+
+
+def report_values(report: Report) -> dict[str, Any]:
+    """Everything; numbers that JSON does not know are strings."""
+    plain: dict[str, Any] = {"version": VERSION, "status": report.status, "exit_code": report.exit_code}
+    for name in ("kernel", "backend", "flow", "machine", "generation", "level"):
+        plain[name] = getattr(report, name)
+    for name in ("cases", "executed", "interleavings", "logits", "ctas", "mismatched", "findings", "seed"):
+        plain[name] = getattr(report, name)
+    plain["known_findings"] = sum(f.known is not None for case in report.case_list for f in case.findings)
+    for status in ("pass", "fail", "error", "unsupported"):
+        plain[f"cases_{status}"] = sum(case.status == status for case in report.case_list)
+    plain["seconds"] = round(report.seconds, 3)
+    plain["environment"] = report.environment
+    plain["orders"] = dict(Counter(case.order for case in report.case_list if case.executed))
+    plain["known_unseen"] = [{"id": name, "expected": text} for name, text in report.unseen]
+    plain["baseline"] = baseline_values(report) if report.baseline else None
+    plain["finding_ids"] = finding_ids(report)
+    plain["finding_list"] = [
+        {"case": case.name, "order": case.order, "seed": case.seed, **finding.as_dict()}
+        for case in report.case_list
+        for finding in case.findings
+    ]
+    plain["case_list"] = [_case(report, case) for case in report.case_list]
+    return plain
+
+
+def finding_ids(report: Report) -> list[dict[str, Any]]:
+    """Each finding once: its id, severity, kind, the ledger's entry, the cases that show it; those that fail first."""
+    seen: dict[str, dict[str, Any]] = {}
+    for case in report.case_list:
+        for finding in case.findings:
+            told = {name: getattr(finding, name) for name in ("id", "severity", "kind", "known", "message")}
+            entry = seen.setdefault(f"{finding.id} {finding.known}", {**told, "cases": []})
+            if case.name not in entry["cases"]:
+                entry["cases"].append(case.name)
+    return sorted(seen.values(), key=lambda one: (one["severity"] != "error", one["known"] is not None))
+
+
+def baseline_values(report: Report) -> dict[str, Any]:
+    """The two kernels over all cases: one verdict, and counts."""
+    told = [case.baseline for case in report.case_list if case.baseline is not None]
+    verdicts = Counter(one.verdict for one in told)
+    compared = [one.difference for one in told if one.difference is not None]
+    verdict = "different" if verdicts["different"] else "bit-identical"
+    return {
+        "kernel": report.baseline,
+        "verdict": verdict if compared else "not compared",
+        "logits": sum(one.compared for one in compared),
+        "differing": sum(one.mismatched for one in compared),
+        "max_ulp": max((one.max_ulp for one in compared if one.max_ulp is not None), default=None),
+        "cases": {name: verdicts[name] for name in ("bit-identical", "different", "not compared")},
+        "mismatched": sum(one.mismatched for one in told),
+        "findings": sum(one.findings for one in told),
+        "cases_status": dict(Counter(one.status for one in told)),
+    }
+
+
+def _case(report: Report, case: CaseResult) -> dict[str, Any]:
+    plain: dict[str, Any] = {name: getattr(case, name) for name in _CASE}
+    plain |= {"seconds": round(case.seconds, 3), "run_seconds": round(case.run_seconds, 3)}
+    plain |= {"findings": len(case.errors), "repro": report.repro(case)}
+    plain["comparison"] = _comparison(case.comparison) if case.comparison else None
+    plain["baseline"] = _baseline(case.baseline) if case.baseline else None
+    return plain
+
+
+def _baseline(baseline: BaselineResult) -> dict[str, Any]:
+    names = ("verdict", "status", "mismatched", "findings", "error", "message")
+    plain = {name: getattr(baseline, name) for name in names}
+    return plain | {"difference": _comparison(baseline.difference) if baseline.difference else None}
+
+
+def _number(value: float | None) -> float | str | None:
+    return value if value is None or math.isfinite(value) else repr(value)
+
+
+def _mismatch(mismatch: Mismatch) -> dict[str, Any]:
+    return {
+        "kind": mismatch.kind,
+        **mismatch.place.as_dict(),
+        "expected": mismatch.expected,
+        "actual": mismatch.actual,
+        "expected_value": _number(mismatch.expected_value),
+        "actual_value": _number(mismatch.actual_value),
+        "ulp": mismatch.ulp,
+    }
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    plain: dict[str, Any] = {"logits": comparison.compared, "mismatched": comparison.mismatched}
+    plain |= {"counts": dict(comparison.counts), "where": list(comparison.where)}
+    plain["suspects"] = list(comparison.suspects)
+    plain |= {"max_ulp": comparison.max_ulp, "max_abs": _number(comparison.max_abs)}
+    plain |= {"tail_written": comparison.tail_written, "stray_written": comparison.stray_written}
+    plain |= {"calc_diff": _number(comparison.calc_diff), "cosine": _number(comparison.cosine)}
+    plain["first"] = [_mismatch(mismatch) for mismatch in comparison.first]
+    return plain

@@ -1,0 +1,172 @@
+"""One problem in one interleaving: launch, comparison with the reference, and with the baseline where there is one."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mqa_ref.compare import Comparison, compare
+from mqa_ref.errors import MqaRefError, Unsupported
+from mqa_ref.findings import Finding
+from mqa_ref.launch import Launch
+from mqa_ref.problem import Problem
+from mqa_ref.reference import reference_logits
+from mqa_ref.report import CaseResult
+from mqa_ref.report.model import BaselineResult, CaseStatus
+from mqa_ref.verification.derived import derive
+from mqa_ref.verification.interleavings import Step
+from mqa_ref.verification.ledger import Ledger
+from mqa_ref.verification.request import Request
+from mqa_ref.verification.runner import Launcher
+
+EMULATED = "sm100"
+"""The tensor core that the emulator follows: the one the kernels are made for."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the reference gives: bit patterns and validity, both [rows, columns]."""
+
+    bits: NDArray[np.unsignedinteger]
+    valid: NDArray[np.bool_]
+
+
+class References:
+    """The reference of the latest problem: the launches of one problem follow each other."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self._problem: Problem | None = None
+        self._expected: Expected | None = None
+
+    def of(self, problem: Problem) -> Expected:
+        """Raises Unsupported for a flow that the reference lacks."""
+        if self._expected is None or self._problem is not problem:
+            request = self.request
+            bits, valid = reference_logits(
+                problem, request.flow, request.machine, generation=request.generation
+            )
+            self._problem, self._expected = problem, Expected(bits, valid)
+        return self._expected
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What one kernel made of one step. ``launch`` and ``comparison`` are None when it failed."""
+
+    status: CaseStatus
+    launch: Launch | None = None
+    comparison: Comparison | None = None
+    findings: tuple[Finding, ...] = ()
+    error: str = ""
+    message: str = ""
+
+
+def attempt(
+    launch: Launcher, kernel: str, step: Step, request: Request, references: References, ledger: Ledger | None
+) -> Attempt:
+    """Launch and compare with the reference. Never raises for what the kernel or the backend does."""
+    problem = step.problem.problem
+    edit = {} if request.edit_ptx is None else {"edit_ptx": request.edit_ptx}
+    try:
+        expected = references.of(problem)
+        outcome = launch(problem, request.flow, machine=EMULATED, order=step.order, seed=step.seed, **edit)
+        comparison = compare(
+            *(expected.bits, expected.valid, outcome, problem, request.flow), machine=request.machine
+        )
+    except Unsupported as error:
+        return Attempt("unsupported", error="Unsupported", message=str(error))
+    except Exception as error:  # noqa: BLE001 - whatever one case raises, the other cases still count
+        return Attempt("error", error=type(error).__name__, message=explain(error))
+    findings = (*outcome.findings, *derive(kernel, problem, outcome, comparison))
+    if ledger is not None:
+        findings = ledger.mark(kernel, step.problem.name, findings)
+    bad = not comparison.equal or any(finding.fails for finding in findings)
+    return Attempt("fail" if bad else "pass", outcome, comparison, findings)
+
+
+def run_case(
+    launch: Launcher,
+    step: Step,
+    request: Request,
+    references: References,
+    *,
+    baseline: Launcher | None = None,
+    ledger: Ledger | None = None,
+) -> CaseResult:
+    """One step of a run, and the same step of the baseline."""
+    begun = time.perf_counter()
+    problem = step.problem.problem
+    made = attempt(launch, request.kernel, step, request, references, ledger)
+    compared = None
+    if baseline is not None:
+        plain = replace(request, edit_ptx=None)
+        other = attempt(baseline, request.baseline, step, plain, references, None)
+        compared = against(made, other, problem, request, references)
+    return CaseResult(
+        name=step.problem.name,
+        case_id=problem.case_id,
+        why=step.problem.why,
+        shape=describe(problem),
+        order=step.order,
+        seed=step.seed,
+        select=step.problem.select,
+        status=made.status,
+        seconds=time.perf_counter() - begun,
+        comparison=made.comparison,
+        findings=made.findings,
+        ctas=made.launch.ctas if made.launch else 0,
+        instructions=made.launch.instructions if made.launch else 0,
+        run_seconds=made.launch.seconds if made.launch else 0.0,
+        error=made.error,
+        message=made.message,
+        baseline=compared,
+    )
+
+
+def against(
+    made: Attempt, other: Attempt, problem: Problem, request: Request, references: References
+) -> BaselineResult:
+    """The valid logits of two kernels held against each other; ``other`` is the baseline's."""
+    difference = None
+    if made.launch is not None and other.launch is not None:
+        valid = references.of(problem).valid
+        bits = other.launch.logits[:, : valid.shape[1]]
+        difference = compare(bits, valid, made.launch, problem, request.flow, machine=request.machine)
+    same = difference is not None and difference.equal
+    return BaselineResult(
+        verdict="not compared" if difference is None else "bit-identical" if same else "different",
+        status=other.status,
+        difference=difference,
+        mismatched=other.comparison.mismatched if other.comparison else 0,
+        findings=sum(finding.fails for finding in other.findings),
+        error=other.error,
+        message=other.message,
+    )
+
+
+def describe(problem: Problem) -> dict[str, Any]:
+    """The sizes of a problem, for people."""
+    return {
+        "lengths": problem.context_lens.tolist(),
+        "page": problem.page,
+        "heads": problem.heads,
+        "next_n": problem.next_n,
+        "num_sms": problem.num_sms,
+    }
+
+
+def explain(error: Exception) -> str:
+    """The text of an exception; for one that this package does not raise on purpose, also where it came
+    from."""
+    text = str(error) or type(error).__name__
+    trace = error.__traceback__
+    if isinstance(error, MqaRefError) or trace is None:
+        return text
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{text} (in {trace.tb_frame.f_code.co_name}, {trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno})"
