@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mqa_ref.emulator.barriers import MBarrier
 from mqa_ref.emulator.clocks import Clock, Conflict, Where
-from mqa_ref.emulator.copies import GRANULE, swizzle_order
+from mqa_ref.emulator.copies import swizzle_order
 from mqa_ref.emulator.decode import WIDTH_TYPES, width_of
 from mqa_ref.emulator.descriptors import MatrixDescriptor, operand_addresses
 from mqa_ref.emulator.global_access import Addresses, GlobalAccess
@@ -25,10 +25,10 @@ _swizzle_order = lru_cache(maxsize=256)(swizzle_order)
 
 @lru_cache(maxsize=1024)
 def _operand(
-    descriptor: MatrixDescriptor, rows: int, width: int, base: int
+    descriptor: MatrixDescriptor, rows: int, width: int, base: int, granule: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     offsets = operand_addresses(descriptor, rows, width) - base
-    return offsets, granules_of(offsets)
+    return offsets, granules_of(offsets, granule)
 
 
 class Access(GlobalAccess):
@@ -65,8 +65,8 @@ class Access(GlobalAccess):
         self, descriptor: MatrixDescriptor, rows: int, width: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """Byte offsets [rows, width] of a matrix operand and its granules, or None when out of bounds."""
-        offsets, granules = _operand(descriptor, rows, width, self.shared.base)
-        if granules[0] < 0 or (int(granules[-1]) + 1) * GRANULE > self.shared.data.size:
+        offsets, granules = _operand(descriptor, rows, width, self.shared.base, self.granule)
+        if granules[0] < 0 or (int(granules[-1]) + 1) * self.granule > self.shared.data.size:
             return None
         return offsets, granules
 
@@ -83,11 +83,11 @@ class Access(GlobalAccess):
             return np.zeros((LANES, size), np.uint8)
         where: Where
         if low == high:
-            where = slice(offset // GRANULE, -(-(offset + size) // GRANULE))
+            where = slice(offset // self.granule, -(-(offset + size) // self.granule))
             out = np.repeat(self.shared.data[offset : offset + size][None], LANES, axis=0)
         else:
             offsets = (active - self.shared.base)[:, None] + np.arange(size)
-            where = granules_of(offsets)
+            where = granules_of(offsets, self.granule)
             out = np.zeros((LANES, size), np.uint8)
             out[warp.mask] = self.shared.data[offsets]
         self._check_barrier_bytes(where, warp, instruction)
@@ -106,7 +106,7 @@ class Access(GlobalAccess):
             return
         offsets = (active - self.shared.base)[:, None] + np.arange(size)
         self.shared.data[offsets] = raw[warp.mask]
-        granules = granules_of(offsets)
+        granules = granules_of(offsets, self.granule)
         self._check_barrier_bytes(granules, warp, instruction)
         self.write_shared_shadow(granules, warp.index, warp.clock, warp, instruction)
 
@@ -131,7 +131,7 @@ class Access(GlobalAccess):
     ) -> None:
         if conflict is None:
             return
-        at = self.shared.base + conflict.where * GRANULE
+        at = self.shared.base + conflict.where * self.granule
         if conflict.kind == "uninitialised":
             message = f"shared memory at {at:#x} is read before anything was written there"
             self.report("uninitialised_shared", message, warp, instruction)
@@ -188,8 +188,8 @@ class Access(GlobalAccess):
         del self.barriers[address]
 
     def _mark_barrier(self, address: int, *, present: bool) -> None:
-        first = (address - self.shared.base) // GRANULE
-        self.barrier_bytes[first : first + MBARRIER_BYTES // GRANULE] = present
+        first = (address - self.shared.base) // self.granule
+        self.barrier_bytes[first : first + MBARRIER_BYTES // self.granule] = present
 
     def barrier(
         self, warp: Warp, address: int, instruction: Instruction, *, asynchronous: bool = False

@@ -15,8 +15,6 @@ from mqa_ref.emulator.warp import Warp
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
 
-GRANULE = 4
-"""Bytes of shared memory that the race check tells apart."""
 COORDINATE_ALIGNMENT = 16
 """Bytes; the first coordinate of a tile. Others end in an illegal instruction (hw: an H200, fp32 elements)."""
 COPY_ALIGNMENT = 128
@@ -91,7 +89,7 @@ def complete_tile_load(load: TileLoad) -> None:
             cta.shared.data[offset : offset + tensor.box_bytes] = box
         else:
             cta.shared.data[order] = box
-        granules = slice(offset // GRANULE, (offset + tensor.box_bytes) // GRANULE)
+        granules = slice(offset // cta.granule, (offset + tensor.box_bytes) // cta.granule)
         cta.write_shared_shadow(granules, load.agent, load.clock, load.warp, load.instruction)
     barrier = cta.barriers.get(load.barrier)
     if barrier is not None and not barrier.complete_tx(tensor.box_bytes, load.clock):

@@ -10,7 +10,6 @@ import numpy as np
 from mqa_ref.emulator.access import Access
 from mqa_ref.emulator.barriers import NamedBarrier
 from mqa_ref.emulator.clocks import CopySlots, Shadow, new_clock
-from mqa_ref.emulator.copies import GRANULE
 from mqa_ref.emulator.memory import SharedMemory
 from mqa_ref.emulator.policy import Pending, Policy
 from mqa_ref.emulator.ptx import Instruction
@@ -38,11 +37,12 @@ class Cta(Access):
             raise EmulatorError(f"a block of {self.threads} threads is not made of whole warps")
         count = self.threads // LANES
         self.shared = SharedMemory(grid.shared_bytes)
-        self.shadow = Shadow(-(-grid.shared_bytes // GRANULE), 2 * count)
+        self.granule = grid.code.granule
+        self.shadow = Shadow(-(-grid.shared_bytes // self.granule), 2 * count)
         self.tmem = TensorMemory(2 * count)
         self.slots = CopySlots(2 * count)
         self.barriers = {}
-        self.barrier_bytes = np.zeros(-(-grid.shared_bytes // GRANULE), np.bool_)
+        self.barrier_bytes = np.zeros(-(-grid.shared_bytes // self.granule), np.bool_)
         self.named: dict[int, NamedBarrier] = {}
         self.pipes: dict[int, TensorPipe] = {}
         self.pending: list[Pending] = []

@@ -31,8 +31,8 @@ def width_of(kind: str) -> int:
 
 @dataclass
 class Code:
-    """A decoded program. ``template`` is a fresh register file: program registers, then constants, then
-    special registers.
+    """A decoded program. ``template`` is a fresh register file: program registers, then constants, then special
+    registers. ``granule``: bytes of shared memory that the race check tells apart, those of the smallest store (at most 4).
     """
 
     program: Program
@@ -40,6 +40,7 @@ class Code:
     template: list[Lanes | None] = field(default_factory=list)
     specials: dict[str, int] = field(default_factory=dict)
     uses_grid_wait: bool = False
+    granule: int = 4
 
 
 class Decoder:
@@ -164,6 +165,11 @@ def _registers(operand: Operand) -> Iterable[Reg]:
             yield from _registers(item)
 
 
+def _store_bytes(name: str) -> int:
+    """Bytes of one element of a store to shared memory; 4 for every other opcode."""
+    return int(name.rsplit(".", 1)[-1][1:]) // 8 if name.startswith("st.shared") else 4
+
+
 def decode(program: Program) -> Code:
     """Build the operations of a program. Raises EmulatorError for the first instruction that is not modelled."""
     from mqa_ref.emulator import opcodes
@@ -179,5 +185,6 @@ def decode(program: Program) -> Code:
         if instruction.guard is not None and not is_branch:
             operation = _guarded(operation, instruction.guard.index, instruction.guard.negated)
         decoder.code.operations.append(operation)
+        decoder.code.granule = min(decoder.code.granule, _store_bytes(instruction.opcode))
         decoder.code.uses_grid_wait |= instruction.opcode == "griddepcontrol.wait"
     return decoder.code

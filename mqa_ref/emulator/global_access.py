@@ -26,6 +26,7 @@ class GlobalAccess:
 
     grid: Grid
     number: int
+    granule: int
     log: FindingLog
     memory: GlobalMemory
     shared: SharedMemory

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mqa_ref import numerics
-from mqa_ref.emulator.copies import GRANULE
 from mqa_ref.emulator.descriptors import decode_instruction, decode_matrix
 from mqa_ref.emulator.ptx import Instruction
 from mqa_ref.emulator.tmem import COLUMNS, PARTS, TensorMemory
@@ -97,6 +96,6 @@ def _execute(product: Product) -> None:
     block[:] = numerics.mma(operands[0], operands[1], machine=cta.machine, acc=shape.accumulator, c=before)  # type: ignore[arg-type]
 
 
-def granules_of(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+def granules_of(offsets: NDArray[np.int64], granule: int) -> NDArray[np.int64]:
     """Granules that a set of byte offsets touches."""
-    return np.unique(offsets // GRANULE)
+    return np.unique(offsets // granule)

@@ -172,3 +172,23 @@ def test_arrive_then_sync(bench: Any) -> None:
     ran = bench(body, warps=2)
     assert not ran.findings
     assert ran.words().tolist() == [77] * 32 + [0] * 32
+
+
+def test_neighbouring_bytes_are_different_places(bench: Any) -> None:
+    """Two warps write the two halves of one word: no race, whatever the granule of other programs."""
+    body = """
+    shl.b32 %r1, %r62, 1;
+    add.s32 %r1, %r1, %r61;
+    and.b32 %r2, %r60, 31;
+    setp.eq.u32 %p1, %r2, 0;
+    cvt.u16.u32 %h1, %r60;
+    @%p1 st.shared.b16 [%r1], %h1;
+    bar.sync 0;
+    ld.shared.b32 %r3, [%r61];
+    st.global.b32 [%d62], %r3;
+    """
+    ran = bench(body, warps=2)
+    assert not ran.findings
+    assert ran.words().tolist() == [32 << 16] * 64
+    same = body.replace("shl.b32 %r1, %r62, 1;", "mov.b32 %r1, 0;")
+    assert bench(same, warps=2).kinds == {"race_shared", "uninitialised_shared"}

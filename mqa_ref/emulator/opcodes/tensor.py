@@ -202,8 +202,11 @@ def _wait_load(decoder: Decoder, instruction: Instruction) -> Operation:
         for load in warp.loads:
             changed = (cta.tmem.shadow.write_clock[load.where] != load.written).any()
             if changed:
-                message = "tensor memory changed between a tcgen05.ld and its tcgen05.wait::ld"
-                cta.report("race_tmem", message, warp, load.instruction)
+                start, columns = load.where.start % COLUMNS, load.where.stop - load.where.start
+                gone = cta.tmem.was_freed(start, columns) and not cta.tmem.owns(start, columns)
+                kind, verb = ("tmem_freed_in_use", "was freed") if gone else ("race_tmem", "changed")
+                message = f"tensor memory {verb} between a tcgen05.ld and its tcgen05.wait::ld"
+                cta.report(kind, message, warp, load.instruction)
             elif (cta.tmem.shadow.writer[load.where] >= 0).all():
                 cta.read_tmem(warp, load.where, load.instruction)
         warp.loads.clear()
