@@ -40,7 +40,7 @@ EQUIVALENT = {
     ("mbarrier.try_wait", 4): "the first wait of all for an empty queries slot: every slot is still empty",
     (
         "mbarrier.arrive",
-        9,
+        8,
     ): "the last release of the queries by warp group 0: nobody waits for that slot any more",
     (
         "mbarrier.arrive",
