@@ -11,13 +11,18 @@ from numpy.typing import NDArray
 from mqa_ref.compare.bits import Bits, Mask
 from mqa_ref.numerics import Format, is_inf, is_nan, is_zero
 
-Kind = Literal["unwritten", "nan", "inf", "zero_sign", "value"]
+Kind = Literal["unwritten", "nan", "inf", "inf_sign", "zero_sign", "value"]
 """``unwritten``: the launch never stored the element. ``nan``: one side is NaN, the other is not. ``inf``:
-one side is an infinity, the other is finite or the other infinity. ``zero_sign``: +0 against -0. ``value``:
-two finite numbers."""
+one side is an infinity, the other is finite. ``inf_sign``: one infinity against the other. ``zero_sign``: +0
+against -0. ``value``: two finite numbers."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 EQUAL = -1
+
+
+def code(kind: Kind) -> int:
+    """The number that stands for a class in arrays."""
+    return KINDS.index(kind)
 
 
 def classify(actual: Bits, expected: Bits, written: Mask, fmt: Format) -> NDArray[np.int8]:
@@ -27,12 +32,19 @@ def classify(actual: Bits, expected: Bits, written: Mask, fmt: Format) -> NDArra
     class because the PTX ISA leaves the payload open (standing: doc).
     """
     nan_actual, nan_expected = is_nan(actual, fmt), is_nan(expected, fmt)
-    inf = is_inf(actual, fmt) | is_inf(expected, fmt)
+    inf_actual, inf_expected = is_inf(actual, fmt), is_inf(expected, fmt)
     zeros = is_zero(actual, fmt) & is_zero(expected, fmt)
     same = (actual == expected) | (nan_actual & nan_expected)
     kinds = np.select(
-        [~written, same, nan_actual != nan_expected, inf, zeros],
-        [KINDS.index("unwritten"), EQUAL, KINDS.index("nan"), KINDS.index("inf"), KINDS.index("zero_sign")],
-        KINDS.index("value"),
+        [
+            ~written,
+            same,
+            nan_actual != nan_expected,
+            inf_actual & inf_expected,
+            inf_actual | inf_expected,
+            zeros,
+        ],
+        [code("unwritten"), EQUAL, code("nan"), code("inf_sign"), code("inf"), code("zero_sign")],
+        code("value"),
     )
     return kinds.astype(np.int8)

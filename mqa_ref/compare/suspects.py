@@ -3,181 +3,147 @@ the sum.
 
 Each suspect computes the logit with one thing changed: another order of the heads, no fused multiply-add, no
 ReLU, the neighbour's scale, another tensor core. One that gives every wrong element that was looked at, bit
-for bit, is named.
+for bit, is named, provided that so few candidates could not do so by chance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mqa_ref.compare.bits import Bits
-from mqa_ref.compare.place import Index
+from mqa_ref.compare.bits import Bits, Mask, ulp_distance
+from mqa_ref.compare.families import Family, Sample, families
+from mqa_ref.compare.gather import Elements, Source
+from mqa_ref.compare.patterns import patterns
+from mqa_ref.compare.recipes import Recipe, missing_heads, mistakes, other_orders, right
 from mqa_ref.flow import Flow
-from mqa_ref.numerics import (
-    FP32,
-    MACHINES,
-    MachineModel,
-    abs_f32,
-    add_f32,
-    canonical_nan,
-    fma_f32,
-    max_f32,
-    mma,
-    mul_f32,
-)
+from mqa_ref.numerics import FORMATS, MACHINES, Format, MachineModel, canonical_nan, is_inf, is_nan, is_zero
 from mqa_ref.problem import Problem
 
-Words = NDArray[np.uint32]
 LOOKED_AT = 16
-_HALF = 0x3F000000
+"""Wrong elements looked at, and right ones."""
+_MOST_EVIDENCE = {32: 12.0, 16: 5.0}
+"""The most bits of evidence that one element is worth, by the width of the output."""
+_SURE = 12.0
+"""Bits of evidence from which on an epilogue need not explain the right elements too."""
+_CHANCE = 8.0
+"""Bits of evidence beyond the logarithm of a family's size that are asked for."""
+_NAMED = 3
+_MOSTLY = 0.5
+"""The share of the elements for which there must be such a place: none lies before the first token."""
+_STAGES = (("fp32", "fp32"), ("fp32", "fp16"), ("fp16", "fp16"))
 
 
 @dataclass(frozen=True)
-class Elements:
-    """Some elements: ``dots``, ``weights`` fp32 patterns [n, H], ``scales`` [n]."""
+class Case:
+    """What the suspects are tried on. ``wrong``: the elements to explain; ``right``: some that are as they should be.
+    ``expected``, ``valid`` [rows, columns]: the output as it should be."""
 
-    dots: Words
-    weights: Words
-    scales: Words
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """An epilogue. ``groups``: the heads of each partial sum for H heads, in order. ``tree``: how the partial
-    sums are added, pairs of positions of which the first takes the sum. ``relu``: "folded", "max", "none" or
-    "after" the sum."""
-
-    groups: Callable[[int], Sequence[Sequence[int]]] = lambda heads: [range(i, heads, 4) for i in range(4)]
-    tree: tuple[tuple[int, int], ...] = ((0, 1), (0, 2), (0, 3))
-    fused: bool = True
-    relu: str = "folded"
-    half: bool = True
-    scaled: bool = True
-
-    def apply(self, given: Elements) -> Words:
-        """The logits of ``given``, fp32 patterns [n]."""
-        x: Any = given.dots
-        if self.relu == "folded":
-            x = add_f32(x, abs_f32(x))
-        elif self.relu == "max":
-            x = max_f32(x, np.uint32(0))
-        sums: list[Any] = []
-        for heads in self.groups(x.shape[1]):
-            total: Any = np.zeros(x.shape[0], np.uint32)
-            for head in heads:
-                weight = given.weights[:, head]
-                product = None if self.fused else mul_f32(x[:, head], weight)
-                total = fma_f32(x[:, head], weight, total) if product is None else add_f32(product, total)
-            sums.append(total)
-        for into, other in self.tree:
-            sums[into] = add_f32(sums[into], sums[other])
-        out = max_f32(sums[0], np.uint32(0)) if self.relu == "after" else sums[0]
-        out = mul_f32(out, np.uint32(_HALF)) if self.half and self.relu == "folded" else out
-        return np.asarray(mul_f32(out, given.scales) if self.scaled else out, np.uint32)
+    problem: Problem
+    flow: Flow
+    machine: str | MachineModel
+    generation: str
+    wrong: Sample
+    right: Sample
+    expected: Bits
+    valid: Mask
 
 
-_RIGHT = Recipe()
-_EPILOGUES: tuple[tuple[str, Recipe], ...] = (
-    ("one sum over the heads in ascending order", Recipe(lambda heads: [range(heads)], ())),
-    (
-        "two partial sums, head h in sum h % 2",
-        Recipe(lambda heads: [range(i, heads, 2) for i in range(2)], ((0, 1),)),
-    ),
-    (
-        "four partial sums of neighbouring heads",
-        Recipe(lambda heads: [range(i * heads // 4, (i + 1) * heads // 4) for i in range(4)]),
-    ),
-    ("the heads in descending order", Recipe(lambda heads: [range(heads - 4 + i, -1, -4) for i in range(4)])),
-    ("partial sums added as (s0x + s0y) + (s1x + s1y)", Recipe(tree=((0, 1), (2, 3), (0, 2)))),
-    ("partial sums added as (s0x + s1x) + (s0y + s1y)", Recipe(tree=((0, 2), (1, 3), (0, 1)))),
-    ("partial sums added as ((s0x + s1x) + s0y) + s1y", Recipe(tree=((0, 2), (0, 1), (0, 3)))),
-    ("products rounded before they are added (no fused multiply-add)", Recipe(fused=False)),
-    ("the folded ReLU, x + |x| and a final half", _RIGHT),
-    ("the ReLU max(x, 0) without a final half", Recipe(relu="max")),
-    ("no ReLU", Recipe(relu="none")),
-    ("the ReLU after the sum over the heads", Recipe(relu="after")),
-    ("the final half left out", Recipe(half=False)),
-    ("the scale left out", Recipe(scaled=False)),
-)
+Try = tuple[str, Callable[[Sample], NDArray[Any]]]
+"""A name, and the logits that it gives some elements."""
 
 
-def _keys(problem: Problem, b: Index, column: Index) -> tuple[Any, Any]:
-    """Codes [n, D] and scale patterns [n] of the tokens at ``column`` of the sequences ``b``."""
-    slot, token = np.divmod(column, problem.page)
-    page = problem.block_table[b, slot]
-    return problem.key_codes[page, token], problem.scale_bits[page, token]
+def suspects(case: Case) -> tuple[str, ...]:
+    """The names of the suspects that explain the wrong elements, none when there are none."""
+    if case.wrong.rows.size == 0:
+        return ()
+    fmt = FORMATS[case.flow.out]
+    wrong = replace(case.wrong, found=canonical_nan(case.wrong.found, fmt))
+    known = evidence(wrong, fmt)
+    with np.errstate(all="ignore"):
+        named = [name for name, give in _computations(case) if _explains(give, case, wrong, known, fmt)]
+        source = Source(case.problem, case.flow.acc, case.machine)
+        own = right(case.flow, case.generation)
+        for family in families(source, wrong):
+            if known >= math.log2(len(family.names)) + _CHANCE:
+                named += _survivors(family, own, wrong, fmt)
+        return tuple(named or patterns(case.flow, wrong, case.expected, case.valid))
 
 
-def _elements(problem: Problem, rows: Index, columns: Index, machine: str | MachineModel) -> Elements:
-    b, t = np.divmod(rows, problem.next_n)
-    keys, scales = _keys(problem, b, columns)
-    dots = [
-        mma(problem.q[b[i], t[i]], keys[i : i + 1], machine=machine, acc="fp32")[:, 0]
-        for i in range(rows.size)
-    ]
-    return Elements(np.array(dots, np.uint32), problem.weights.view(np.uint32)[rows], scales)
+def evidence(sample: Sample, fmt: Format) -> float:
+    """How unlikely it is, in bits, that a candidate meets all elements by chance.
+
+    Candidates are often nearly right, so an element that is d ULP off counts log2(1 + d) bits, up to a most, one that
+    is not finite on one side one bit; zeros and what is found twice count nothing. A rule of thumb, no theorem.
+    """
+    found, first = np.unique(sample.found, return_index=True)
+    expected = sample.expected[first]
+    finite = ~(is_nan(found, fmt) | is_inf(found, fmt) | is_nan(expected, fmt) | is_inf(expected, fmt))
+    bits = np.log2(1.0 + np.where(finite, ulp_distance(found, expected, fmt), 1))
+    return float(np.minimum(bits, _MOST_EVIDENCE[fmt.bits])[~is_zero(found, fmt)].sum())
 
 
-def _suspects(
-    problem: Problem, rows: Index, columns: Index, machine: str | MachineModel
-) -> Iterator[tuple[str, Words]]:
-    """Every suspect's name and its logits for the elements, fp32 patterns [n]."""
-    right = _elements(problem, rows, columns, machine)
-    for name, recipe in _EPILOGUES:
-        yield name, recipe.apply(right)
+def _explains(
+    give: Callable[[Sample], NDArray[Any]], case: Case, wrong: Sample, known: float, fmt: Format
+) -> bool:
+    if not np.array_equal(canonical_nan(give(wrong), fmt), wrong.found):
+        return False
+    if known >= _SURE or case.right.rows.size == 0:
+        return True
+    return np.array_equal(canonical_nan(give(case.right), fmt), canonical_nan(case.right.found, fmt))
+
+
+def _computations(case: Case) -> Iterator[Try]:
+    """Suspects that compute from the right inputs in another way."""
+    source, own = Source(case.problem, case.flow.acc, case.machine), right(case.flow, case.generation)
+    for recipes in (other_orders(own), mistakes(own), missing_heads(own)):
+        for name, recipe in recipes:
+            yield name, _giver(source, recipe)
+    for model in other_machines(case.machine):
+        yield f"the tensor core {model.name}", _giver(replace(source, machine=model), own)
+    for acc, epi in _STAGES:
+        if (acc, epi) != (case.flow.acc, case.flow.epi):
+            flow = Flow(acc, epi, case.flow.out)  # type: ignore[arg-type]
+            yield f"the flow {flow}", _giver(replace(source, acc=acc), right(flow, case.generation))
+
+
+def _giver(source: Source, recipe: Recipe) -> Callable[[Sample], NDArray[Any]]:
+    return lambda sample: recipe.apply(source.elements(sample.rows, sample.columns))
+
+
+def other_machines(machine: str | MachineModel) -> Iterator[MachineModel]:
+    """The models that are not the one asked for, and SM100's with one bit less or more."""
     model = MACHINES[machine] if isinstance(machine, str) else machine
     sm100 = MACHINES["sm100"]
-    others = [
-        *MACHINES.values(),
-        *(replace(sm100, name=f"F = {bits}", fraction_bits=bits) for bits in (24, 26)),
-    ]
-    for other in others:
-        if other != model:
-            dots = _elements(problem, rows, columns, other).dots
-            yield f"the tensor core {other.name}", _RIGHT.apply(replace(right, dots=dots))
-    yield (
-        "the weights of the next head",
-        _RIGHT.apply(replace(right, weights=np.roll(right.weights, -1, axis=1))),
-    )
-    for step, which in ((-1, "before"), (1, "after")):
-        b = rows // problem.next_n
-        beside = columns + step
-        if (beside < 0).any() or (beside >= problem.context_lens[b]).any():
-            continue
-        yield (
-            f"the scale of the token {which}",
-            _RIGHT.apply(replace(right, scales=_keys(problem, b, beside)[1])),
-        )
-        moved = _elements(problem, rows, beside, machine)
-        yield f"the key of the token {which}", _RIGHT.apply(replace(right, dots=moved.dots))
-        yield f"the key and scale of the token {which}", _RIGHT.apply(moved)
-    if problem.next_n > 1:
-        first = rows - rows % problem.next_n
-        turned = first + (rows + 1) % problem.next_n
-        weights = problem.weights.view(np.uint32)[turned]
-        yield "the weights of the next query token", _RIGHT.apply(replace(right, weights=weights))
+    variants = [replace(sm100, name=f"F = {bits}", fraction_bits=bits) for bits in (24, 26)]
+    return (other for other in (*MACHINES.values(), *variants) if other != model)
 
 
-def suspects(
-    problem: Problem, flow: Flow, machine: str | MachineModel, rows: Index, columns: Index, got: Bits
-) -> tuple[str, ...]:
-    """The suspects that explain wrong elements given by row, column and the bits found there, each [n].
+def _survivors(family: Family, own: Recipe, wrong: Sample, fmt: Format) -> list[str]:
+    """The names of the candidates that give every element."""
+    alive = np.arange(len(family.names))
+    possible = family.possible
+    if possible is not None:
+        alive = alive[possible.mean(axis=1) >= _MOSTLY]
+    for i in range(wrong.rows.size):
+        if alive.size == 0:
+            return []
+        given: Elements = family.probe(i, alive)
+        met = canonical_nan(own.apply(given), fmt) == wrong.found[i]
+        alive = alive[met if possible is None else met | ~possible[alive, i]]
+    names = [family.names[at] for at in alive[:_NAMED].tolist()]
+    if alive.size > _NAMED:
+        names[-1] += f" (and {alive.size - _NAMED} more that give the same bits)"
+    return names
 
-    At most ``LOOKED_AT`` of them, evenly taken, are looked at. Only for fp32-fp32-fp32; no answer for other
-    flows.
-    """
-    if str(flow) != "fp32-fp32-fp32" or rows.size == 0:
-        return ()
-    some = np.unique(np.linspace(0, rows.size - 1, LOOKED_AT).astype(np.int64))
-    found = canonical_nan(got[some], FP32)
-    with np.errstate(all="ignore"):
-        return tuple(
-            name
-            for name, bits in _suspects(problem, rows[some], columns[some], machine)
-            if np.array_equal(canonical_nan(bits, FP32), found)
-        )
+
+def take(indices: NDArray[np.intp]) -> NDArray[np.intp]:
+    """At most ``LOOKED_AT`` of some positions, evenly taken."""
+    if indices.size <= LOOKED_AT:
+        return indices
+    return indices[np.linspace(0, indices.size - 1, LOOKED_AT).astype(np.int64)]

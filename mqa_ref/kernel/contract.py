@@ -66,7 +66,8 @@ def _constructor_faults(factory: type) -> Iterator[Fault]:
 def _call_faults(factory: type) -> Iterator[Fault]:
     what = f"{factory.__name__}.__call__"
     expected = "the arguments " + ", ".join(CALL) + ", in this order"
-    function = inspect.getattr_static(factory, "__call__", None)
+    # Not getattr: every class can itself be called, through its own class.
+    function = next((vars(base)["__call__"] for base in factory.__mro__ if "__call__" in vars(base)), None)
     parameters = _parameters(function) if function is not None else None
     if parameters is None:
         yield Fault(what, "no such method", expected)

@@ -2,7 +2,8 @@
 
 Bits: ``reference_logits``, vectorised, and ``scalar_logit``, one at a time, slow; ``reference_logits_torch`` for torch.
 Truth: ``exact_logits`` and ``scalar_exact_logit``. Bounds: ``own_order_bounds`` for a kernel that adds in the order of
-the reference, ``any_order_bounds`` for others; ``observe`` measures how much of them real errors take.
+the reference, ``any_order_bounds`` for others, such as ``reordered_logits``; ``observe`` measures how much of them real
+errors take.
 """
 
 from mqa_ref.reference.bounds import ErrorBounds, any_order_bounds, own_order_bounds
@@ -10,11 +11,13 @@ from mqa_ref.reference.epilogue import GENERATIONS, SUPPORTED_FLOWS, Generation
 from mqa_ref.reference.exact import exact_logits
 from mqa_ref.reference.logits import reference_logits
 from mqa_ref.reference.observations import Observation, observe
+from mqa_ref.reference.reordered import ORDERS, reordered_logits
 from mqa_ref.reference.scalar import scalar_exact_logit, scalar_logit
 from mqa_ref.reference.tensors import reference_logits_torch
 
 __all__ = [
     "GENERATIONS",
+    "ORDERS",
     "SUPPORTED_FLOWS",
     "ErrorBounds",
     "Generation",
@@ -25,6 +28,7 @@ __all__ = [
     "own_order_bounds",
     "reference_logits",
     "reference_logits_torch",
+    "reordered_logits",
     "scalar_exact_logit",
     "scalar_logit",
 ]

@@ -7,7 +7,7 @@ defines the true value.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,15 @@ class ErrorBounds:
     may_overflow: Mask
     special: Mask
     mask: Mask
+
+    def stored(self, out: str) -> ErrorBounds:
+        """The bounds of the same logits after one more conversion, to ``out`` ("fp16" or "bf16"): docs/bounds.md, O."""
+        rounding = ROUNDINGS[out]
+        with np.errstate(all="ignore"):
+            reach = np.abs(self.value) + self.bound
+            may_overflow = self.may_overflow | rounding.overflows(reach)
+            bound = np.where(may_overflow, np.inf, (self.bound + rounding.error(reach)) * UP)
+        return replace(self, bound=bound, may_overflow=may_overflow)
 
     def ratios(self, bits: NDArray[Any], out: str) -> F64:
         """The error of logits ``bits``, codes of ``out`` [rows, max_context_len], as a share of the bound.
@@ -104,7 +113,8 @@ def _bounds(
             dot = dots(run.queries, run.keys, model, flow.acc)
             value[at], bound[at], may_overflow[at] = _run_bounds(run, flow, dot, factor, sums)
     bound[may_overflow] = np.inf
-    return ErrorBounds(value, bound, may_overflow, special, mask)
+    bounds = ErrorBounds(value, bound, may_overflow, special, mask)
+    return bounds if flow.out in ("fp32", flow.epi) else bounds.stored(flow.out)
 
 
 def _run_bounds(
@@ -136,10 +146,6 @@ def _run_bounds(
     reach = size * total.reach
     overflow |= rounding.overflows(reach)
     bound = drift + size * total.error + rounding.error(reach)  # M
-    if flow.out != flow.epi and flow.out != "fp32":  # O
-        reach, last = reach + rounding.error(reach), ROUNDINGS[flow.out]
-        overflow |= last.overflows(reach)
-        bound = bound + last.error(reach)
     return value, bound * UP, overflow
 
 

@@ -1,8 +1,7 @@
 """What becomes of the dot products: ReLU, weights, four partial sums, scale, conversion, in the kernel's order.
 
-One function for each epilogue format, and a table of the conversions to the output format. The orders are those of
-op.md, "Dtype flows"; docs/flows.md has what they make of special values. The standing of each operation is stated in
-``mqa_ref.numerics``.
+The order of operations is that of op.md, "Dtype flows"; docs/flows.md has what it makes of special values. The standing
+of each operation is stated in ``mqa_ref.numerics``.
 """
 
 from __future__ import annotations
@@ -62,7 +61,29 @@ def _relu(x: Bits32) -> Bits32:
 _RELU: Mapping[Generation, Callable[[Bits32], Bits32]] = {"folded": _twice_relu, "max": _relu}
 
 
-def _weighted(positive: NDArray[Any], weights: NDArray[Any], fma: Callable[..., Any]) -> NDArray[Any]:
+def relus(
+    flow: Flow, acc: NDArray[Any], weights: Bits32, generation: Generation
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """What is multiplied: accumulators [next_n, H, tokens] after the ReLU (doubled where folded), and fp32 weights
+    [next_n, H], both as codes of the epilogue's format.
+
+    In the fp16 epilogue fp32 accumulators are rounded to fp16; so are the weights, before the launch.
+    """
+    if flow.epi == "fp32":
+        return _RELU[generation](acc), weights
+    return max_f16(acc if flow.acc == "fp16" else cvt_f16_f32(acc), 0), cvt_f16_f32(weights)
+
+
+def finish(flow: Flow, total: NDArray[Any], scales: Bits32, generation: Generation) -> NDArray[Any]:
+    """From sums over the heads [next_n, tokens] and fp32 scales [tokens] to output codes: half, scale, conversion."""
+    if flow.epi == "fp16":
+        total = mul_f16(total, cvt_f16_f32(scales))
+    else:
+        total = mul_f32(mul_f32(total, _HALF) if generation == "folded" else total, scales)
+    return _STORES[flow.epi, flow.out](total)
+
+
+def _partial_sums(positive: NDArray[Any], weights: NDArray[Any], fma: Callable[..., Any]) -> NDArray[Any]:
     """The four partial sums [next_n, 4, tokens] of values [next_n, H, tokens] and weights [next_n, H]."""
     next_n, heads, tokens = positive.shape
     parts = (next_n, heads // PARTIAL_SUMS, PARTIAL_SUMS)
@@ -71,28 +92,6 @@ def _weighted(positive: NDArray[Any], weights: NDArray[Any], fma: Callable[..., 
     for step in range(parts[1]):
         sums = fma(values[:, step], factors[:, step], sums)
     return sums
-
-
-def _fp32(acc: NDArray[Any], weights: Bits32, scales: Bits32, generation: Generation) -> Bits32:
-    """acc uint32 [next_n, H, tokens], weights uint32 [next_n, H], scales uint32 [tokens] -> uint32 [next_n, tokens]."""
-    sums = _weighted(_RELU[generation](acc), weights, fma_f32)
-    total: Bits32 = sums[:, 0]
-    for part in range(1, PARTIAL_SUMS):
-        total = add_f32(total, sums[:, part])
-    if generation == "folded":
-        total = mul_f32(total, _HALF)
-    return mul_f32(total, scales)
-
-
-def _fp16(acc: NDArray[Any], weights: Bits32, scales: Bits32) -> Bits16:
-    """acc uint32 or uint16 [next_n, H, tokens], weights and scales as for ``_fp32`` -> uint16 [next_n, tokens].
-
-    The weights are rounded to fp16 before the launch, the scale in the kernel, both to nearest even.
-    """
-    halves = acc if acc.dtype == np.uint16 else cvt_f16_f32(acc)
-    sums = _weighted(max_f16(halves, 0), cvt_f16_f32(weights), fma_f16)
-    pair = add_f16(sums[:, 0:2], sums[:, 2:4])
-    return mul_f16(add_f16(pair[:, 0], pair[:, 1]), cvt_f16_f32(scales))
 
 
 def _as_it_is(bits: NDArray[Any]) -> NDArray[Any]:
@@ -122,10 +121,15 @@ def apply(
     ``acc``: accumulator bit patterns [next_n, H, tokens]; ``weights``, ``scales``: fp32 bit patterns [next_n, H] and
     [tokens].
     """
-    store = _STORES[flow.epi, flow.out]
+    positive, factors = relus(flow, acc, weights, generation)
     if flow.epi == "fp32":
-        return store(_fp32(acc, weights, scales, generation))
-    return store(_fp16(acc, weights, scales))
+        sums = _partial_sums(positive, factors, fma_f32)
+        total: NDArray[Any] = add_f32(add_f32(add_f32(sums[:, 0], sums[:, 1]), sums[:, 2]), sums[:, 3])
+    else:
+        sums = _partial_sums(positive, factors, fma_f16)
+        pair = add_f16(sums[:, 0:2], sums[:, 2:4])
+        total = add_f16(pair[:, 0], pair[:, 1])
+    return finish(flow, total, scales, generation)
 
 
 def checked_request(machine: str | MachineModel, generation: str) -> MachineModel:

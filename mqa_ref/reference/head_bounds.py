@@ -105,8 +105,9 @@ def any_sum(heads: Heads, epi: str, factor: float) -> SumBound:
     products = size * (heads.positive + heads.error)
     carried = (size * heads.error).sum(axis=1)
     rounded = rounding.error(products).sum(axis=1)  # P
-    # No sum of some of the terms, each rounded up to ``count`` times, is greater.
-    reach = (products.sum(axis=1) + count * rounding.least) * (1.0 + rounding.relative) ** count
+    # No sum of some of the terms, each rounded up to ``count`` times, is greater; underflow happens to products alone.
+    underflow = np.minimum(products, rounding.least).sum(axis=1)
+    reach = (products.sum(axis=1) + underflow) * (1.0 + rounding.relative) ** count
     error = carried + rounded + (count - 1) * rounding.error(reach)  # J
     if factor != 1.0:
         error = error + _halving(rounding, 2.0 * reach)

@@ -82,7 +82,7 @@ def _cases(report: Report, terminal: bool) -> Table:
     for case in report.case_list:
         compared = case.comparison
         table.add_row(
-            f"{case.name} [{case.order}]" if several else case.name,
+            Text(f"{case.name} [{case.order}]" if several else case.name),
             ",".join(str(length) for length in case.shape["lengths"]),
             *(str(case.shape[name]) for name in ("page", "heads", "next_n", "num_sms")),
             str(compared.compared) if compared else "-",

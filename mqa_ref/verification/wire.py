@@ -65,10 +65,11 @@ def read(path: Path) -> Message:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         raise WireError(f"no file to read: {error.strerror}") from error
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise WireError("not a regular file")
     with os.fdopen(handle, "rb") as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise WireError("not a regular file")
         start = _exactly(file, len(MAGIC) + 8)
         length = int.from_bytes(start[len(MAGIC) :], "little")
         if not start.startswith(MAGIC) or length > min(MOST_HEADER_BYTES, status.st_size):

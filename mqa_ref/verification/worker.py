@@ -6,6 +6,7 @@ one (endless loops, exhausted memory, crashes, prints, exits); it is no jail for
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -37,11 +38,11 @@ _GOES_ON = ("InputError", "Unsupported", "NotAvailable", "EmulatorError", "Oracl
 @dataclass(frozen=True)
 class Limits:
     """``seconds``: for loading the kernel, and for each case, compilation and launch together. ``memory_bytes``:
-    private memory of the process. ``start_seconds``: for starting it, this package's and the compiler's imports."""
+    private memory of the process. ``start_seconds``: for starting it, which is this package's imports."""
 
     seconds: float = 300.0
     memory_bytes: int = 8 << 30
-    start_seconds: float = 300.0
+    start_seconds: float = 120.0
 
 
 class Worker(AbstractContextManager["Worker"]):
@@ -163,8 +164,9 @@ class Worker(AbstractContextManager["Worker"]):
                 raise KernelDied("the kernel wrote into a pipe that is not its own")
             return wire.read(answer)
         finally:
-            request.unlink(missing_ok=True)
-            answer.unlink(missing_ok=True)
+            for file in (request, answer):
+                with contextlib.suppress(OSError):
+                    file.unlink()
 
     def _failure(self, plain: Mapping[str, Any]) -> MqaRefError:
         """The exception that an answer tells of."""

@@ -51,11 +51,9 @@ def serve(requests: int, answers: int, memory_bytes: int) -> None:
     os.set_inheritable(answers, False)
     limit(memory_bytes)
     # Imported now, with their names kept: the kernel may take modules away.
-    from mqa_ref.kernel.compile import import_compiler
     from mqa_ref.verification import wire
     from mqa_ref.verification.service import Service
 
-    import_compiler()
     write, folder = os.write, Path(os.environ["TMPDIR"]).parent
     answer: Callable[[Message], Message] = Service().answer
     send, read, refuse = wire.write, wire.read, wire.WireError

@@ -13,7 +13,9 @@ from mqa_ref.cli.app import run
 from mqa_ref.report import Report
 from mqa_ref.verification import selfcheck
 from mqa_ref.verification import verify as verify_module
+from mqa_ref.verification.ledger import Ledger
 from mqa_ref.verification.selfcheck import Check, SelfCheck
+from mqa_ref.verification.worker import Limits
 
 Say = pytest.CaptureFixture[str]
 
@@ -34,12 +36,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def test_verify_passes_everything_on(asked: list[dict[str, Any]], tmp_path: Path, capsys: Say) -> None:
-    file = tmp_path / "report.json"
+    file, ledger = tmp_path / "report.json", tmp_path / "known.toml"
+    ledger.write_text("")
     options = "--kernel K --on emulator --flow fp32-fp32-fp32 --machine exact --generation max --order lazy"
+    options += " --baseline B --force --timeout 7 --memory 3"
     code = run(
         [
             "verify",
             *options.split(),
+            "--known",
+            str(ledger),
             "--order",
             "random",
             "--seed",
@@ -63,6 +69,10 @@ def test_verify_passes_everything_on(asked: list[dict[str, Any]], tmp_path: Path
         "generation": "max",
         "orders": ("lazy", "random"),
         "seed": 9,
+        "baseline": "B",
+        "known": Ledger(),
+        "force": True,
+        "limits": Limits(seconds=7.0, memory_bytes=3 << 30),
     }
     told = json.loads(file.read_text())
     assert (told["status"], told["exit_code"], told["kernel"], told["cases"]) == ("error", 5, "K", 0)
@@ -71,7 +81,7 @@ def test_verify_passes_everything_on(asked: list[dict[str, Any]], tmp_path: Path
 
 def test_verify_takes_the_whole_set_by_default(asked: list[dict[str, Any]]) -> None:
     run(["verify"])
-    assert (asked[0]["problems"], asked[0]["orders"], asked[0]["kernel"]) == (None, ("eager",), "builtin")
+    assert (asked[0]["problems"], asked[0]["orders"], asked[0]["kernel"]) == (None, None, "builtin")
 
 
 def test_verify_names_every_unknown_case(asked: list[dict[str, Any]], capsys: Say) -> None:

@@ -23,8 +23,8 @@ TABLE = """
 zero_sign .         value value inf  inf  nan nan
 value     value     .     value inf  inf  nan nan
 value     value     value .     inf  inf  nan nan
-inf       inf       inf   inf   .    inf  nan nan
-inf       inf       inf   inf   inf  .    nan nan
+inf       inf       inf   inf   .    inf_sign nan nan
+inf       inf       inf   inf   inf_sign .    nan nan
 nan       nan       nan   nan   nan  nan  .   .
 nan       nan       nan   nan   nan  nan  .   .
 """
@@ -49,4 +49,4 @@ def test_unwritten_comes_first_even_when_the_poison_is_right(name: str) -> None:
 
 
 def test_the_order_of_the_classes() -> None:
-    assert KINDS == ("unwritten", "nan", "inf", "zero_sign", "value")
+    assert KINDS == ("unwritten", "nan", "inf", "inf_sign", "zero_sign", "value")

@@ -32,6 +32,15 @@ PATTERNS: dict[str, tuple[Pattern, str]] = {
         "every compared element except those of token 0 of the page",
     ),
     "lane": (lambda at: at.column % 32 == 5, "every compared element of lane 5 of the warps and no other"),
+    "second half of every tile": (
+        lambda at: at.tile_token >= 64,
+        "every compared element of tokens 64 to 127 of the tile and no other",
+    ),
+    "first token of every split": (
+        lambda at: at.column % 256 == 0,
+        "every compared element of token 0 of the split and no other",
+    ),
+    "pages": (lambda at: at.page_id >= 10, "every compared element of pages 10 to 14 and no other"),
     "part of a row": (
         lambda at: (at.row == 2) & (at.column % 7 == 3),
         "all in row 2 (43 of its 299 compared elements)",
@@ -44,46 +53,56 @@ def compared(problem: Problem) -> Places:
     return locate(rows, columns, problem)
 
 
+def told(problem: Problem, wrong: np.ndarray) -> tuple[str, ...]:
+    """The sentences about some of the compared elements, given in row-major order."""
+    valid = problem.valid_mask()
+    mask = np.zeros_like(valid)
+    mask[valid] = wrong
+    return where(problem, valid, mask)
+
+
 @pytest.mark.parametrize("name", PATTERNS)
 def test_the_sentence_of_a_pattern(make_problem: MakeProblem, name: str) -> None:
-    at = compared(make_problem([600, 300], next_n=2, num_sms=3))
+    problem = make_problem([600, 300], next_n=2, num_sms=3)
+    at = compared(problem)
     pattern, sentence = PATTERNS[name]
-    assert sentence in where(at, pattern(at))
+    assert sentence in told(problem, pattern(at))
 
 
 def test_complete_patterns_come_first(make_problem: MakeProblem) -> None:
-    at = compared(make_problem([600, 300], next_n=2))
+    problem = make_problem([600, 300], next_n=2)
+    at = compared(problem)
     assert (
-        where(at, (at.tile == 1) & (at.row == 3))[0]
+        told(problem, (at.tile == 1) & (at.row == 3))[0]
         == "every compared element of tile 1 of row 3 and no other"
     )
 
 
 def test_one_element_is_told_by_its_place(make_problem: MakeProblem) -> None:
-    at = compared(make_problem([600, 300]))
-    assert where(at, np.arange(at.row.size) == 5) == (f"one element: {at.one(5)}",)
+    problem = make_problem([600, 300])
+    at = compared(problem)
+    assert told(problem, np.arange(at.row.size) == 605) == (f"one element: {at.one(605)}",)
 
 
 def test_everything_and_nothing(make_problem: MakeProblem) -> None:
-    at = compared(make_problem([600, 300]))
-    assert where(at, np.ones(900, np.bool_)) == ("every compared element",)
-    assert where(at, np.zeros(900, np.bool_)) == ()
+    problem = make_problem([600, 300])
+    assert told(problem, np.ones(900, np.bool_)) == ("every compared element",)
+    assert told(problem, np.zeros(900, np.bool_)) == ()
 
 
 def test_scattered_elements_have_no_common_place(make_problem: MakeProblem) -> None:
-    at = compared(make_problem([600, 300], num_sms=3))
     wrong = np.zeros(900, np.bool_)
     wrong[::7] = True
-    assert where(at, wrong) == (
+    assert told(make_problem([600, 300], num_sms=3), wrong) == (
         "spread over 2 of 2 rows, 5 of 5 tiles, 3 of 3 CTAs and 2 of 2 warp groups, no common place",
     )
 
 
 def test_what_cannot_be_otherwise_is_not_said(make_problem: MakeProblem) -> None:
     # One row, one CTA, one tile: only tokens can differ.
-    at = compared(make_problem([100], num_sms=1))
-    told = where(at, at.column < 64)
-    assert told
+    problem = make_problem([100], num_sms=1)
+    sentences = told(problem, compared(problem).column < 64)
+    assert "every compared element except those of tokens 64 to 99 of the tile" in sentences
     assert not any(
-        word in sentence for sentence in told for word in ("row ", "CTA", "tile 0", "warp group 0")
+        word in sentence for sentence in sentences for word in ("row ", "CTA", "tile 0", "warp group 0")
     )

@@ -43,7 +43,7 @@ def test_one_wrong_value(make_problem: MakeProblem, perfect_launch: PerfectLaunc
     launch = perfect_launch(problem, bits)
     launch.logits[1, 257] += 3
     told = compare(bits, problem.valid_mask(), launch, problem, FLOW)
-    assert told.counts == {"unwritten": 0, "nan": 0, "inf": 0, "zero_sign": 0, "value": 1}
+    assert told.counts == {"unwritten": 0, "nan": 0, "inf": 0, "inf_sign": 0, "zero_sign": 0, "value": 1}
     (one,) = told.first
     assert (one.kind, one.place.row, one.place.column, one.ulp) == ("value", 1, 257, 3)
     assert (told.max_ulp, told.max_abs) == (3, 3 * 2.0**-23)

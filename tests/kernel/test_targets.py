@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -34,14 +36,29 @@ def test_builtin_compiles_once_for_each_shape_and_option() -> None:
     assert target.compile(problem(), flow, {"early_tmem_copy": True}).ptx != first.ptx
 
 
-@pytest.mark.parametrize("name", ["sglang", "deepgemm", "kernel.py:Kernel", "package.module:Kernel"])
-def test_known_but_not_served(name: str) -> None:
-    with pytest.raises(Unsupported, match="builtin"):
-        resolve(name)
+def test_known_but_not_served() -> None:
+    with pytest.raises(Unsupported, match="builtin, sglang"):
+        resolve("deepgemm")
 
 
-@pytest.mark.parametrize("name", ["", "Builtin", "builtins", ":", "kernel.py", "kernel.py:"])
+@pytest.mark.parametrize(
+    "name", ["", "Builtin", "builtins", ":", "kernel.py", "kernel.py:", "a-b:Kernel", "a:K-1"]
+)
 def test_unknown_names(name: str) -> None:
     with pytest.raises(InputError) as caught:
         resolve(name)
     assert [fault.argument for fault in caught.value.faults] == ["kernel"]
+
+
+def test_kernels_of_others_are_isolated_and_nothing_of_them_is_executed(tmp_path: Path) -> None:
+    file = tmp_path / "kernel.py"
+    file.write_text("raise SystemExit('executed')")
+    for name in ("sglang", f"{file}:Kernel", "no.such.module:Kernel"):
+        target = resolve(name)
+        assert (target.name, target.isolated) == (name, True)
+    assert not resolve("builtin").isolated
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a file that exists"):
+        resolve(f"{tmp_path}/kernel.py:Kernel")

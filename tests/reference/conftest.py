@@ -106,6 +106,11 @@ def mpfr_rounded() -> Callable[[str, Any], Any]:
     return _rounded
 
 
+@pytest.fixture(scope="session")
+def mpfr_contexts() -> Any:
+    return _MPFR
+
+
 Epilogue = Callable[[Array, Array, Array, Flow, str], Array]
 
 

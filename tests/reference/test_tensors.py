@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from mqa_ref.errors import InputError
+from mqa_ref.errors import InputError, NotAvailable
 from mqa_ref.flow import FLOWS, Flow
 from mqa_ref.problem import Problem
 from mqa_ref.reference import reference_logits_torch
@@ -105,3 +106,13 @@ def test_every_fault_is_told_at_once() -> None:
         "block_table",
         "context_lens",
     ]
+
+
+def test_without_torch_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = tensors()
+    problem = Problem.from_torch(**given, page=PAGE, num_sms=2)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(NotAvailable, match="torch"):
+        Problem.from_torch(**given, page=PAGE, num_sms=2)
+    with pytest.raises(NotAvailable, match="torch"):
+        reference_logits_torch(problem, Flow.parse("fp32-fp32-fp32"))

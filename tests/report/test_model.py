@@ -34,6 +34,8 @@ def test_the_verdict(report_of: ReportOf, names: tuple[str, ...], status: str, c
     ("errors", "code"),
     [
         (["NotAvailable"], 4),
+        (["InputError"], 2),
+        (["InputError", "KernelTimeout"], 5),
         (["OracleError"], 3),
         (["NotAvailable", "OracleError"], 3),
         (["NotAvailable", "EmulatorError"], 5),
@@ -59,6 +61,9 @@ def test_the_json_object(report_of: ReportOf) -> None:
         "level": "quick",
         "cases": 5,
         "executed": 3,
+        "interleavings": 3,
+        "known_findings": 0,
+        "baseline": None,
         "logits": 3 * 429,
         "ctas": 20,
         "mismatched": 128,

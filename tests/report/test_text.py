@@ -43,10 +43,13 @@ def test_a_failure_has_its_place_its_values_and_its_command(report_of: ReportOf)
 
 def test_a_finding_has_its_place_and_notes_come_once(report_of: ReportOf) -> None:
     text = piped(report_of("hazard", "hazard"))
-    assert "finding race_shared: two warps touch one byte (CTA 3, warp 5, PTX line 120: st.shared.b32" in text
+    assert (
+        "finding race_shared@st.shared.b32: two warps touch one byte (CTA 3, warp 5, PTX line 120: st.shared.b32"
+        in text
+    )
     assert "seen 4 times" in text
     assert text.count("note: contractible_mul_add") == 1
-    assert "and 1 more like it" in text
+    assert "note: contractible_mul_add: ptxas may fuse these [hazard]" in text
 
 
 def test_the_message_of_a_crash(report_of: ReportOf) -> None:
@@ -56,10 +59,14 @@ def test_the_message_of_a_crash(report_of: ReportOf) -> None:
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        (("good",), "pass: 1 cases, 4 CTAs, 429 logits compared, 0 mismatched, 0 findings, 1.2 s"),
+        (
+            ("good",),
+            "pass: 1 cases, 1 interleavings, 4 CTAs, 429 logits compared, 0 mismatched, 0 findings, 1.2 s",
+        ),
         (
             ("good", "wrong", "refused"),
-            "fail: 3 cases (1 fail, 1 unsupported), 12 CTAs, 858 logits compared, 128 mismatched, 0 findings, 1.2 s",
+            "fail: 3 cases (1 fail, 1 unsupported), 2 interleavings, 12 CTAs, 858 logits compared, 128 mismatched,"
+            " 0 findings, 1.2 s",
         ),
         (("crashed",), "error: nothing ran; 1 cases (1 error)"),
         ((), "error: nothing ran; 0 cases"),

@@ -42,9 +42,10 @@ def fake_backend(monkeypatch: pytest.MonkeyPatch) -> Install:
             findings = plant(problem, logits, written)
             return Launch(logits, written, findings, problem.num_sms, 1000, 0.25)
 
-        monkeypatch.setattr("mqa_ref.verification.verify.launch", launch)
+        monkeypatch.setattr("mqa_ref.verification.runner.launch", launch)
         monkeypatch.setattr(
-            "mqa_ref.verification.request.resolve", lambda kernel: SimpleNamespace(name=str(kernel))
+            "mqa_ref.verification.request.resolve",
+            lambda kernel: SimpleNamespace(name=str(kernel), isolated=False),
         )
         return calls
 

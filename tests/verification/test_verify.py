@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from mqa_ref.verification.problems import NamedProblem, quick
 from mqa_ref.verification.verify import verify
 
 Install = Callable[[Any], list[dict[str, Any]]]
+run = partial(verify, orders=("eager",))
 NAMES = ("edges-of-a-tile", "zero-in-the-middle", "nan-keys")
 
 
@@ -42,7 +44,7 @@ def only(name: str, spoil: Callable[[np.ndarray, np.ndarray], None]) -> Any:
 
 def test_a_right_kernel_passes(fake_backend: Install) -> None:
     calls = fake_backend(clean)
-    report = verify(problems=chosen(), seed=7)
+    report = run(problems=chosen(), seed=7)
     assert (report.status, report.exit_code) == ("pass", 0)
     assert (report.cases, report.logits, report.mismatched, report.findings) == (3, 320 + 429 + 556, 0, 0)
     assert report.ctas == 4 + 2 + 2
@@ -55,7 +57,7 @@ def test_one_flipped_bit_fails_the_run_and_is_placed(fake_backend: Install) -> N
         logits[2, 128] ^= 1
 
     fake_backend(only("zero-in-the-middle", spoil))
-    report = verify(problems=chosen())
+    report = run(problems=chosen())
     assert (report.status, report.exit_code, report.mismatched) == ("fail", 1, 1)
     assert [case.status for case in report.case_list] == ["pass", "fail", "pass"]
     comparison = report.case_list[1].comparison
@@ -70,7 +72,7 @@ def test_an_unwritten_element_fails(fake_backend: Install) -> None:
         written[0, 3] = False
 
     fake_backend(only("nan-keys", spoil))
-    report = verify(problems=chosen())
+    report = run(problems=chosen())
     comparison = report.case_list[2].comparison
     assert report.exit_code == 1
     assert comparison is not None
@@ -83,7 +85,7 @@ def test_a_nan_that_became_a_number_fails(fake_backend: Install) -> None:
         logits[nan & written] = 0
 
     fake_backend(only("nan-keys", spoil))
-    report = verify(problems=chosen())
+    report = run(problems=chosen())
     comparison = report.case_list[2].comparison
     assert report.exit_code == 1
     assert comparison is not None
@@ -93,7 +95,7 @@ def test_a_nan_that_became_a_number_fails(fake_backend: Install) -> None:
 @pytest.mark.parametrize(("severity", "code"), [("error", 1), ("info", 0)])
 def test_findings_of_severity_error_fail(fake_backend: Install, severity: Any, code: int) -> None:
     fake_backend(lambda *_: (Finding("race_shared", severity, "two warps", cta=1),))
-    report = verify(problems=chosen())
+    report = run(problems=chosen())
     assert report.exit_code == code
     assert report.findings == (3 if code else 0)
     assert len(json.loads(report.to_json())["finding_list"]) == 3
@@ -104,8 +106,8 @@ def test_columns_of_a_row_without_tokens(fake_backend: Install) -> None:
         written[1, :256] = True
 
     fake_backend(only("zero-in-the-middle", spoil))
-    assert verify(problems=chosen()).findings == 1
-    assert verify("someone.py:Kernel", problems=chosen()).exit_code == 0
+    assert run(problems=chosen()).findings == 1
+    assert run("someone.py:Kernel", problems=chosen()).exit_code == 0
 
 
 @pytest.mark.parametrize("error", [EmulatorError("no such opcode"), ZeroDivisionError("division by zero")])
@@ -114,7 +116,7 @@ def test_a_crash_ends_its_case_and_not_the_run(fake_backend: Install, error: Exc
         raise error
 
     fake_backend(only("zero-in-the-middle", spoil))
-    report = verify(problems=chosen())
+    report = run(problems=chosen())
     assert [case.status for case in report.case_list] == ["pass", "error", "pass"]
     assert (report.status, report.exit_code) == ("fail", 1)
     assert report.case_list[1].error == type(error).__name__
@@ -137,7 +139,7 @@ def test_a_run_in_which_nothing_ran_is_an_error(
         raise error
 
     fake_backend(plant)
-    report = verify(problems=chosen())
+    report = run(problems=chosen())
     assert {case.status for case in report.case_list} == {status}
     assert (report.status, report.exit_code, report.logits) == ("error", code, 0)
 
@@ -147,12 +149,12 @@ def test_one_unsupported_case_does_not_decide(fake_backend: Install) -> None:
         raise Unsupported("no")
 
     fake_backend(only("nan-keys", spoil))
-    assert verify(problems=chosen()).exit_code == 0
+    assert run(problems=chosen()).exit_code == 0
 
 
 def test_no_problems_at_all(fake_backend: Install) -> None:
     fake_backend(clean)
-    report = verify(problems=[])
+    report = run(problems=[])
     assert (report.status, report.exit_code, report.cases) == ("error", 5, 0)
 
 
@@ -164,8 +166,8 @@ def test_a_flow_that_the_reference_lacks_runs_nothing(
     def refuse(*_: object, **__: object) -> None:
         raise Unsupported("not this flow")
 
-    monkeypatch.setattr("mqa_ref.verification.verify.reference_logits", refuse)
-    report = verify(problems=chosen())
+    monkeypatch.setattr("mqa_ref.verification.case.reference_logits", refuse)
+    report = run(problems=chosen())
     assert (report.exit_code, calls) == (5, [])
     assert {case.status for case in report.case_list} == {"unsupported"}
 
@@ -216,7 +218,7 @@ def test_every_bad_argument_is_named(fake_backend: Install, name: str) -> None:
 def test_the_machine_is_the_references(fake_backend: Install) -> None:
     """The stand-in for the backend follows the machine it is given, as the emulator does."""
     calls = fake_backend(clean)
-    report = verify(problems=chosen()[:1], machine="exact")
+    report = run(problems=chosen()[:1], machine="exact")
     assert calls[0]["machine"] == "sm100"
     assert (report.machine, report.exit_code) == ("exact", 1)
     comparison = report.case_list[0].comparison
@@ -226,7 +228,7 @@ def test_the_machine_is_the_references(fake_backend: Install) -> None:
 
 def test_an_unknown_kernel_is_named_with_the_other_faults() -> None:
     with pytest.raises(InputError) as caught:
-        verify("no-such-kernel", "tpu")
+        run("no-such-kernel", "tpu")
     assert [fault.argument for fault in caught.value.faults] == ["kernel", "on"]
 
 
@@ -234,4 +236,4 @@ def test_an_unknown_kernel_is_named_with_the_other_faults() -> None:
 def test_what_this_version_does_not_serve(fake_backend: Install, arguments: dict[str, str]) -> None:
     fake_backend(clean)
     with pytest.raises(Unsupported, match="not part of this version"):
-        verify(**arguments)  # type: ignore[arg-type]
+        run(**arguments)  # type: ignore[arg-type]

@@ -1,0 +1,73 @@
+"""The level "full": the kernel's options, shapes, flows, data and interleavings crossed in pairs.
+
+No option, page size, page order or number of CTAs may change one bit of a valid logit (op.md, "Consequences to model and to
+test"). The reference knows none of them, so that a combination that passes shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from mqa_ref.flow import FLOWS, Flow
+from mqa_ref.verification.pairwise import pairwise
+from mqa_ref.verification.problems import NamedProblem, Recipe, make
+
+SHAPES = ((64, 1), (32, 1), (16, 1), (64, 2), (8, 2), (48, 3), (32, 4), (16, 5), (40, 6))
+"""(heads, next_n); their product is a multiple of 16, at most 256."""
+SWITCHES = (
+    "remove_kv_wait_in_epilogue",
+    "early_tmem_copy",
+    "smem_subpartition_opt",
+    "max_kv_pipeline",
+    "max_umma_pipeline",
+    "enable_pdl",
+)
+FACTORS: Mapping[str, Sequence[Any]] = {
+    "shape": SHAPES,
+    "data": ("rms", "amax", "wide", "bits", "nan_keys", "special_scales", "overflow", "fma_ties"),
+    "lengths": ((1,), (300, 0, 129), (257, 64), (129, 256), (513, 6), (64, 65, 383)),
+    "max_w_in_reg": (0, 4, 16, 32),
+    "num_sms": (1, 2, 5, 148),
+    "interleaving": ("eager", "lazy", "random", "systematic"),
+    "pages": ("in_order", "shuffled", "descending", "repeated"),
+    "page": (32, 64, 128),
+    "num_epi_subtiles": (1, 2, 4),
+    "rest": ("zeros", "tight", "garbage"),
+    **dict.fromkeys(SWITCHES, (False, True)),
+}
+
+
+def allowed(choice: Mapping[str, Any]) -> bool:
+    """A TMEM load brings a multiple of four heads."""
+    heads, _ = choice["shape"]
+    return bool(heads % choice["num_epi_subtiles"] == 0 and heads // choice["num_epi_subtiles"] % 4 == 0)
+
+
+@lru_cache(maxsize=16)
+def full(flow: str) -> tuple[NamedProblem, ...]:
+    """The problems of the level for one flow, or for all of them crossed with the rest ("all")."""
+    flows = FLOWS if flow == "all" else (flow,)
+    found = pairwise({"flow": flows, **FACTORS}, allowed, f"full/{flow}")
+    return tuple(_named(number, choice) for number, choice in enumerate(found))
+
+
+def _named(number: int, choice: Mapping[str, Any]) -> NamedProblem:
+    heads, next_n = choice["shape"]
+    options = {name: choice[name] for name in ("max_w_in_reg", "num_epi_subtiles", *SWITCHES)}
+    told = [name for name in SWITCHES if choice[name]]
+    told += [f"{name} {options[name]}" for name in ("max_w_in_reg", "num_epi_subtiles")]
+    recipe = Recipe(
+        f"full-{number}",
+        f"{choice['flow']}, {', '.join(told)}",
+        choice["lengths"],
+        choice["num_sms"],
+        page=choice["page"],
+        heads=heads,
+        next_n=next_n,
+        data=choice["data"],
+        order=choice["pages"],
+        rest=choice["rest"],
+    )
+    return make(recipe, flow=Flow.parse(choice["flow"]), options=options, interleaving=choice["interleaving"])
