@@ -18,7 +18,10 @@ from mqa_ref.cli.selectors import KERNEL_HELP, given_problem, limit_options, lim
     "--on", "backend", default="emulator", show_default=True, help="Where it runs: emulator or cuda."
 )
 @click.option(
-    "--flow", default="fp32-fp32-fp32", show_default=True, help="Accumulator, epilogue and output format."
+    "--flow",
+    default="fp32-fp32-fp32",
+    show_default=True,
+    help="Accumulator, epilogue and output format, or all.",
 )
 @click.option("--level", default="quick", show_default=True, help="How much is run: quick or full.")
 @click.option("--case", "cases", multiple=True, metavar="NAME", help="Only this problem; may be repeated.")
@@ -95,7 +98,7 @@ def verify_command(
     )
     if problems is not None and cases:
         raise InputError([Fault("--case", ", ".join(cases), "not beside --context-lens")])
-    problems = by_name(cases) if cases else problems
+    problems = by_name(cases, level, flow) if cases else problems
     known = read_ledger(ledger_file) if ledger_file is not None else None
     with progress_bar("verify") as progress:
         report = verify(

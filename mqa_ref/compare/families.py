@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mqa_ref.compare.bits import Bits
 from mqa_ref.compare.gather import Elements, Source
 from mqa_ref.compare.place import Index
-from mqa_ref.compare.tokens import interleaved, token_sources
+from mqa_ref.compare.tokens import interleaved, name_of, token_sources
 
 Chosen = NDArray[np.intp]
 _MOST_PRODUCTS = 1 << 16
@@ -119,9 +119,10 @@ def distinct(
     table = np.stack([values for _, values in rules])
     _, first = np.unique(table, axis=0, return_index=True)
     keep = [at for at in sorted(first.tolist()) if not np.array_equal(table[at], right)]
+    names = [name_of(at, [name for name, _ in rules], table) for at in keep]
     table = table[keep]
     possible = (table >= 0) & (table < limit)
-    return [rules[at][0] for at in keep], np.clip(table, 0, limit - 1), possible
+    return names, np.clip(table, 0, limit - 1), possible
 
 
 def _rows(source: Source, sample: Sample, own: Elements) -> Iterator[Family]:

@@ -3,6 +3,7 @@ the right ones."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from mqa_ref.compare.place import Index
 from mqa_ref.problem import Problem
 
+_NUMBERED = re.compile(r"(row|page) \d+")
 _SHIFTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _MOST = 4096
 """Sequences, table entries or pages that are tried, each."""
@@ -63,7 +65,8 @@ class _Rules:
     def shifts(self) -> None:
         """Tokens of the same sequence some way off."""
         lengths = self.problem.context_lens.astype(np.int64)[self.b]
-        for step in (signed for size in _SHIFTS for signed in (-size, size)):
+        # A page's length away is the neighbouring table entry.
+        for step in (signed for size in _SHIFTS if size != self.problem.page for signed in (-size, size)):
             column = self.columns + step
             slot, token = np.divmod(np.maximum(column, 0), self.problem.page)
             inside = (column >= 0) & (column < lengths)
@@ -113,9 +116,19 @@ class _Rules:
             at for at in sorted(first.tolist()) if possible[at].any() and not np.array_equal(flat[at], right)
         ]
         there = possible[keep]
+        names = [rule[0] for rule in self.found]
         return TokenSources(
-            [self.found[at][0] for at in keep], np.where(there, pages[keep], 0), tokens[keep], there
+            [name_of(at, names, flat) for at in keep], np.where(there, pages[keep], 0), tokens[keep], there
         )
+
+
+def name_of(at: int, names: list[str], table: Index) -> str:
+    """The name of a rule, and with it the plain number of the row or page, where another rule with the same places
+    (``table`` [rules, n]) has that for a name."""
+    same = np.flatnonzero((table == table[at]).all(axis=1)).tolist()
+    numbers = (names[other] for other in same if other != at and _NUMBERED.fullmatch(names[other]))
+    number = next(numbers, None)
+    return names[at] if number is None else f"{names[at]} ({number})"
 
 
 def interleaved(problem: Problem, row: int, column: int) -> tuple[NDArray[np.uint8], int]:

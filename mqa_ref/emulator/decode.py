@@ -32,7 +32,7 @@ def width_of(kind: str) -> int:
 @dataclass
 class Code:
     """A decoded program. ``template`` is a fresh register file: program registers, then constants, then special
-    registers. ``granule``: bytes of shared memory that the race check tells apart, those of the smallest store (at most 4).
+    registers. ``granule``: bytes of shared memory that the race check tells apart, those of the smallest store.
     """
 
     program: Program

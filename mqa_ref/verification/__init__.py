@@ -1,1 +1,3 @@
-"""Puts the parts together: named problems, one launch on a backend, the comparison with the reference, the verdict."""
+"""Puts the parts together: named problems, one launch on a backend, the comparison with the reference, the
+verdict.
+"""

@@ -1,4 +1,6 @@
-"""One problem in one interleaving: launch, comparison with the reference, and with the baseline where there is one."""
+"""One problem in one interleaving: launch, comparison with the reference, and with the baseline where there
+is one.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +22,7 @@ from mqa_ref.report.model import BaselineResult, CaseStatus
 from mqa_ref.verification.derived import derive
 from mqa_ref.verification.interleavings import Step
 from mqa_ref.verification.ledger import Ledger
+from mqa_ref.verification.problems import NamedProblem
 from mqa_ref.verification.request import Request
 from mqa_ref.verification.runner import Launcher
 
@@ -40,17 +43,17 @@ class References:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self._problem: Problem | None = None
+        self._case: NamedProblem | None = None
         self._expected: Expected | None = None
 
-    def of(self, problem: Problem) -> Expected:
-        """Raises Unsupported for a flow that the reference lacks."""
-        if self._expected is None or self._problem is not problem:
+    def of(self, case: NamedProblem) -> Expected:
+        """The expected bits of a problem in its flow."""
+        if self._expected is None or self._case is not case:
             request = self.request
             bits, valid = reference_logits(
-                problem, request.flow, request.machine, generation=request.generation
+                case.problem, request.flow_of(case), request.machine, generation=request.generation
             )
-            self._problem, self._expected = problem, Expected(bits, valid)
+            self._case, self._expected = case, Expected(bits, valid)
         return self._expected
 
 
@@ -70,13 +73,15 @@ def attempt(
     launch: Launcher, kernel: str, step: Step, request: Request, references: References, ledger: Ledger | None
 ) -> Attempt:
     """Launch and compare with the reference. Never raises for what the kernel or the backend does."""
-    problem = step.problem.problem
-    edit = {} if request.edit_ptx is None else {"edit_ptx": request.edit_ptx}
+    problem, flow = step.problem.problem, request.flow_of(step.problem)
+    edit: dict[str, Any] = {} if request.edit_ptx is None else {"edit_ptx": request.edit_ptx}
     try:
-        expected = references.of(problem)
-        outcome = launch(problem, request.flow, machine=EMULATED, order=step.order, seed=step.seed, **edit)
+        expected = references.of(step.problem)
+        if step.problem.options:
+            edit["options"] = step.problem.options
+        outcome = launch(problem, flow, machine=EMULATED, order=step.order, seed=step.seed, **edit)
         comparison = compare(
-            *(expected.bits, expected.valid, outcome, problem, request.flow), machine=request.machine
+            *(expected.bits, expected.valid, outcome, problem, flow), machine=request.machine
         )
     except Unsupported as error:
         return Attempt("unsupported", error="Unsupported", message=str(error))
@@ -106,12 +111,12 @@ def run_case(
     if baseline is not None:
         plain = replace(request, edit_ptx=None)
         other = attempt(baseline, request.baseline, step, plain, references, None)
-        compared = against(made, other, problem, request, references)
+        compared = against(made, other, step.problem, request, references)
     return CaseResult(
         name=step.problem.name,
         case_id=problem.case_id,
         why=step.problem.why,
-        shape=describe(problem),
+        shape=describe(problem) | chosen(step.problem),
         order=step.order,
         seed=step.seed,
         select=step.problem.select,
@@ -129,14 +134,14 @@ def run_case(
 
 
 def against(
-    made: Attempt, other: Attempt, problem: Problem, request: Request, references: References
+    made: Attempt, other: Attempt, case: NamedProblem, request: Request, references: References
 ) -> BaselineResult:
     """The valid logits of two kernels held against each other; ``other`` is the baseline's."""
     difference = None
     if made.launch is not None and other.launch is not None:
-        valid = references.of(problem).valid
+        valid, flow = references.of(case).valid, request.flow_of(case)
         bits = other.launch.logits[:, : valid.shape[1]]
-        difference = compare(bits, valid, made.launch, problem, request.flow, machine=request.machine)
+        difference = compare(bits, valid, made.launch, case.problem, flow, machine=request.machine)
     same = difference is not None and difference.equal
     return BaselineResult(
         verdict="not compared" if difference is None else "bit-identical" if same else "different",
@@ -158,6 +163,12 @@ def describe(problem: Problem) -> dict[str, Any]:
         "next_n": problem.next_n,
         "num_sms": problem.num_sms,
     }
+
+
+def chosen(case: NamedProblem) -> dict[str, Any]:
+    """Flow and options that belong to the problem itself."""
+    told: dict[str, Any] = {} if case.flow is None else {"flow": str(case.flow)}
+    return told | ({"options": dict(case.options)} if case.options else {})
 
 
 def explain(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """The level "full": the kernel's options, shapes, flows, data and interleavings crossed in pairs.
 
-No option, page size, page order or number of CTAs may change one bit of a valid logit (op.md, "Consequences to model and to
-test"). The reference knows none of them, so that a combination that passes shows it.
+No option, page size, page order or number of CTAs may change one bit of a valid logit (op.md, "Consequences
+to model and to test"). The reference knows none of them, so that a combination that passes shows it.
 """
 
 from __future__ import annotations
@@ -70,4 +70,6 @@ def _named(number: int, choice: Mapping[str, Any]) -> NamedProblem:
         order=choice["pages"],
         rest=choice["rest"],
     )
-    return make(recipe, flow=Flow.parse(choice["flow"]), options=options, interleaving=choice["interleaving"])
+    select = ("--level", "full", "--case", recipe.name)
+    flow = Flow.parse(choice["flow"])
+    return make(recipe, flow=flow, options=options, interleaving=choice["interleaving"], select=select)

@@ -36,9 +36,12 @@ def plan(problems: Sequence[NamedProblem], orders: Sequence[str] | None, seed: i
     tells. The launches of one problem are neighbours."""
     if orders is not None:
         return [Step(problem, order, seed) for problem in problems for order in orders]
-    steps = []
+    steps: list[Step] = []
     small = 0
     for problem in problems:
+        if problem.interleaving:
+            steps.append(Step(problem, problem.interleaving, seed + len(steps) * SEED_STEP))
+            continue
         steps.append(Step(problem, FIRST, seed))
         lengths = problem.problem.context_lens.astype(np.int64)
         if int((-(-lengths // SPLIT_TOKENS)).sum()) <= SMALL_SPLITS:

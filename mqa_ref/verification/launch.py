@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,7 @@ def launch(
     edit_ptx: Callable[[str], str] | None = None,
     order: str = "eager",
     seed: int = 0,
+    options: Mapping[str, Any] | None = None,
 ) -> Launch:
     """Compile ``target`` for the shape of ``problem`` and execute it on the CPU.
 
@@ -47,7 +49,7 @@ def launch(
     (see ``mqa_ref.emulator.policy``). Raises Unsupported before anything runs for what the target cannot
     serve, EmulatorError for what the emulator does not model.
     """
-    compiled = target.compile(problem, flow)
+    compiled = target.compile(problem, flow, options)
     ptx = compiled.ptx if edit_ptx is None else edit_ptx(compiled.ptx)
     return execute(compiled, ptx, problem, flow, machine=machine, order=order, seed=seed)
 

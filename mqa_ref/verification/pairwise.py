@@ -23,8 +23,8 @@ def pairwise(
 ) -> list[dict[str, Any]]:
     """Combinations that between them hold every pair of choices that some allowed combination holds.
 
-    ``allowed`` says whether a complete combination is legal. A pair for which ``CANDIDATES`` * 10 random completions were
-    all illegal is taken for impossible.
+    ``allowed`` says whether a complete combination is legal. A pair for which ``CANDIDATES`` * 10 random
+    completions were all illegal is taken for impossible.
     """
     names = list(factors)
     open_pairs = {

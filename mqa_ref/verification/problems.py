@@ -7,11 +7,14 @@ The list of reported bugs is in peers.md; each problem says what it is for. All 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
+from mqa_ref.flow import Flow
 from mqa_ref.problem import Problem
 from mqa_ref.schedule import Form, build
 from mqa_ref.verification.data import DIM, Sizes, fill
@@ -21,12 +24,16 @@ from mqa_ref.verification.pages import Order, Rest, make_table
 @dataclass(frozen=True)
 class NamedProblem:
     """A problem, the name people call it by, and why it is in the set. ``select``: the words of a command line that
-    choose it, empty for ``--case`` and the name."""
+    choose it, empty for ``--case`` and the name. ``flow``: the flow it is run with, None for the run's. ``options``:
+    further constructor arguments of the kernel. ``interleaving``: the one order in which it runs, empty for any."""
 
     name: str
     problem: Problem
     why: str
     select: tuple[str, ...] = ()
+    flow: Flow | None = None
+    options: Mapping[str, Any] | None = None
+    interleaving: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,8 +97,10 @@ RECIPES: tuple[Recipe, ...] = (
 # fmt: on
 
 
-def make(recipe: Recipe) -> NamedProblem:
-    """The problem of a recipe; the recipe's name is the label of all its random words."""
+def make(recipe: Recipe, **rest: Any) -> NamedProblem:
+    """The problem of a recipe; the recipe's name is the label of all its random words. ``rest``: further
+    fields of the result.
+    """
     table = make_table(f"{recipe.name}/table", recipe.lengths, recipe.page, recipe.order, recipe.rest)
     rows = len(recipe.lengths) * recipe.next_n
     data = fill(recipe.data, recipe.name, Sizes(rows, recipe.heads, table.pages * recipe.page))
@@ -117,7 +126,7 @@ def make(recipe: Recipe) -> NamedProblem:
         num_sms=recipe.num_sms,
         schedule=build(lengths, recipe.num_sms, recipe.form),
     )
-    return NamedProblem(recipe.name, problem, recipe.why)
+    return NamedProblem(recipe.name, problem, recipe.why, **rest)
 
 
 @cache

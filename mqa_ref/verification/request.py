@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqa_ref.emulator.policy import ORDERS
 from mqa_ref.errors import Fault, InputError, Unsupported
-from mqa_ref.flow import Flow
+from mqa_ref.flow import FLOWS, Flow
 from mqa_ref.kernel.targets import Target, resolve
 from mqa_ref.numerics import MACHINES, MachineModel
 from mqa_ref.problem import Problem
 from mqa_ref.reference import GENERATIONS, Generation
+from mqa_ref.verification.full import full
 from mqa_ref.verification.problems import NamedProblem, quick
 
 BACKENDS = ("emulator", "cuda")
 LEVELS = ("quick", "full")
-SERVED = {"on": ("emulator",), "level": ("quick",)}
+SERVED = {"on": ("emulator",)}
+ALL_FLOWS = "all"
 
 PtxEdit = Callable[[str], str]
 
 
 @dataclass(frozen=True)
 class Request:
-    """A checked request; ``problems`` are named, ``flow`` is parsed, ``machine`` is a name or a model, ``orders`` is
-    None for those of ``mqa_ref.verification.interleavings``, ``baseline`` is empty when there is none."""
+    """A checked request; ``problems`` are named, ``flow`` is parsed (None for all flows), ``machine`` is a
+    name or a model, ``orders`` is None for those of ``mqa_ref.verification.interleavings``, ``baseline`` is
+    empty when there is none.
+    """
 
     kernel: str
     target: Target
     backend: str
-    flow: Flow
+    flow: Flow | None
     problems: tuple[NamedProblem, ...]
     level: str
     machine: str | MachineModel
@@ -39,6 +43,18 @@ class Request:
     seed: int
     baseline: str = ""
     baseline_target: Target | None = None
+
+    @property
+    def flow_name(self) -> str:
+        """The flow's name, or "all"."""
+        return ALL_FLOWS if self.flow is None else str(self.flow)
+
+    def flow_of(self, problem: NamedProblem) -> Flow:
+        """The flow that a problem of this request runs with."""
+        flow = problem.flow or self.flow
+        if flow is None:
+            raise AssertionError("a request for all flows has a flow in each problem")
+        return flow
 
     @property
     def machine_name(self) -> str:
@@ -56,10 +72,35 @@ def named(problems: Iterable[Problem | NamedProblem]) -> tuple[NamedProblem, ...
     )
 
 
-def by_name(names: Sequence[str]) -> tuple[NamedProblem, ...]:
-    """The named problems of the quick set in the set's order; all of them for no name. InputError for unknown
-    names."""
-    known = {one.name: one for one in quick()}
+def of_level(level: str, flow: str) -> tuple[NamedProblem, ...]:
+    """The problems of a level for a flow or for all of them; "quick" runs the flows other than the default in one
+    order only."""
+    if level == "full":
+        return full(flow)
+    return quick() if flow != ALL_FLOWS else in_all_flows(quick())
+
+
+def in_all_flows(problems: Sequence[NamedProblem]) -> tuple[NamedProblem, ...]:
+    """Each problem once with every flow, but those that have one already."""
+    open_ones = [one for one in problems if one.flow is None]
+    settled = [one for one in problems if one.flow is not None]
+    expanded = (
+        replace(
+            one,
+            name=f"{one.name}/{flow}",
+            flow=Flow.parse(flow),
+            interleaving="" if flow == FLOWS[0] else "eager",
+            select=(*(one.select or ("--case", one.name)), "--flow", flow),
+        )
+        for flow in FLOWS
+        for one in open_ones
+    )
+    return (*settled, *expanded)
+
+
+def by_name(names: Sequence[str], level: str = "quick", flow: str = "") -> tuple[NamedProblem, ...]:
+    """Named problems of a level in its order; all of them for no name. InputError for unknown names."""
+    known = {one.name: one for one in (full(flow) if level == "full" else quick())}
     unknown = [name for name in names if name not in known]
     if unknown:
         raise InputError(Fault("case", repr(name), "one of " + ", ".join(known)) for name in unknown)
@@ -75,6 +116,8 @@ def _choice(argument: str, value: object, choices: Iterable[str]) -> list[Fault]
 def _flow_faults(flow: object) -> tuple[Flow | None, list[Fault]]:
     if isinstance(flow, Flow):
         return flow, []
+    if flow == ALL_FLOWS:
+        return None, []
     try:
         return Flow.parse(flow), []  # type: ignore[arg-type]  # parse refuses what is no string
     except InputError as error:
@@ -154,19 +197,21 @@ def check_request(
     faults += [] if isinstance(machine, MachineModel) else _choice("machine", machine, MACHINES)
     faults += _choice("generation", generation, GENERATIONS)
     problem_faults = _problem_faults(problems)
-    chosen = named(quick() if problems is None else problems) if not problem_faults else ()
+    chosen: tuple[NamedProblem, ...] = ()
+    if problems is None:
+        chosen = of_level(level, str(flow)) if not faults else ()
+    elif not problem_faults:
+        chosen = named(problems)
+        chosen = in_all_flows(chosen) if flow == ALL_FLOWS else chosen
     faults += _order_faults(orders) + problem_faults + ([] if force else _schedule_faults(chosen))
     if edit_ptx is not None and not callable(edit_ptx):
         faults.append(Fault("edit_ptx", repr(edit_ptx), "None or a function from PTX text to PTX text"))
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**64:
         faults.append(Fault("seed", repr(seed), "an integer in 0..2^64-1"))
-    if faults or parsed is None or target is None:
+    if faults or target is None:
         raise InputError(faults)
-    for argument, value in (("on", on), ("level", level)):
-        if value not in SERVED[argument]:
-            raise Unsupported(
-                f"{argument}={value!r} is not part of this version, which has {SERVED[argument]}"
-            )
+    if on not in SERVED["on"]:
+        raise Unsupported(f"on={on!r} is not part of this version, which has {SERVED['on']}")
     return Request(
         kernel=kernel,
         target=target,

@@ -29,6 +29,7 @@ class Launcher(Protocol):
         edit_ptx: Callable[[str], str] | None = None,
         order: str = "eager",
         seed: int = 0,
+        options: Mapping[str, Any] | None = None,
     ) -> Launch:
         """Compile for the shape of ``problem``, launch, and return what happened."""
         ...
@@ -50,8 +51,10 @@ def launcher(target: Target, limits: Limits | None = None) -> Iterator[Launcher]
         edit_ptx: Callable[[str], str] | None = None,
         order: str = "eager",
         seed: int = 0,
+        options: Mapping[str, Any] | None = None,
     ) -> Launch:
-        return launch(target, problem, flow, machine=machine, edit_ptx=edit_ptx, order=order, seed=seed)
+        told: dict[str, Any] = {"machine": machine, "edit_ptx": edit_ptx, "order": order, "seed": seed}
+        return launch(target, problem, flow, options=options, **told)
 
     yield here
 

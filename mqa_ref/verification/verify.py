@@ -89,7 +89,7 @@ def verify(
     return Report(
         kernel=kernel,
         backend=request.backend,
-        flow=str(request.flow),
+        flow=request.flow_name,
         machine=request.machine_name,
         generation=request.generation,
         level=request.level,

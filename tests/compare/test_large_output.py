@@ -152,7 +152,7 @@ def test_one_logit_off_by_one_ulp(examine: Examine, right: Bits, row: int, colum
 
 
 def test_everything_wrong_takes_no_longer(examine: Examine, right: Bits) -> None:
-    told = examine(right ^ 0x80000000)
+    told = examine(right ^ np.uint32(0x80000000))
     assert told.mismatched == told.compared
     assert told.where == ("every compared element",)
     assert dataclasses.asdict(told)["counts"]["zero_sign"] == np.count_nonzero(right == 0)

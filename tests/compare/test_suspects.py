@@ -152,7 +152,7 @@ def test_data_from_the_wrong_place_is_named(problem: Problem) -> None:
         "the key and scale of the token before",
     )
     other = problem.weights[1][:, None]
-    assert told(problem, 0, right(x, other) * own) == ("the weights of the next query token",)
+    assert told(problem, 0, right(x, other) * own) == ("the weights of the next query token (row 1)",)
     assert told(problem, 0, right(x, w)) == ("the scale left out",)
 
 

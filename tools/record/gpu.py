@@ -10,7 +10,7 @@ import numpy as np
 from cuda.bindings import driver
 from numpy.typing import NDArray
 
-from mqa_ref.golden.silicon.programs import Tile
+from mqa_ref.golden.silicon.bodies import Tile
 
 
 def check(result: Any) -> Any:
