@@ -18,6 +18,7 @@ from mqa_ref.cli.doctor import doctor_command
 from mqa_ref.cli.golden import golden_command
 from mqa_ref.cli.schedule import schedule_command
 from mqa_ref.cli.selfcheck import selfcheck_command
+from mqa_ref.cli.tolerances import tolerances_command
 from mqa_ref.cli.verify import verify_command
 from mqa_ref.errors import InputError, MqaRefError, NotAvailable, OracleError, Unsupported
 
@@ -50,6 +51,7 @@ _COMMANDS = (
     compile_command,
     schedule_command,
     golden_command,
+    tolerances_command,
     selfcheck_command,
     doctor_command,
 )

@@ -136,6 +136,8 @@ def _survivors(family: Family, own: Recipe, wrong: Sample, fmt: Format) -> list[
         given: Elements = family.probe(i, alive)
         met = canonical_nan(own.apply(given), fmt) == wrong.found[i]
         alive = alive[met if possible is None else met | ~possible[alive, i]]
+    if possible is not None and possible[alive].all(axis=1).any():
+        alive = alive[possible[alive].all(axis=1)]
     names = [family.names[at] for at in alive[:_NAMED].tolist()]
     if alive.size > _NAMED:
         names[-1] += f" (and {alive.size - _NAMED} more that give the same bits)"

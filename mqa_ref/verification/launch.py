@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mqa_ref import emulator
+from mqa_ref import emulator, numerics
 from mqa_ref.errors import Unsupported
 from mqa_ref.flow import Flow
 from mqa_ref.kernel.compile import ArgumentLayout, CompiledKernel
@@ -114,7 +114,7 @@ def _tensors(problem: Problem, flow: Flow) -> dict[str, Tensor]:
     rows, stride = problem.rows, problem.row_stride
     weights: NDArray[np.generic] = problem.weights
     if flow.epi == "fp16":
-        weights = problem.weights.astype(np.float16)
+        weights = numerics.cvt_f16_f32(problem.weights.view(np.uint32))
     table, pool = problem.block_table, problem.kv_fused
     return {
         "kv_fused": (pool, pool.shape, (pool.shape[1], 1)),
