@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-_FAMILIES = ("arith", "floats", "moves", "control", "memory", "mbarrier", "bulk", "tensor")
+_FAMILIES = ("arith", "floats", "moves", "control", "memory", "mbarrier", "bulk", "tensor", "more")
 
 
 def load() -> None:

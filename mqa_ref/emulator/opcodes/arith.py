@@ -143,11 +143,11 @@ def _register() -> None:
         rows[f"shr.s{width}"] = (width, (width, 32), _sar(width))
         for kind in "bsuf":
             rows[f"selp.{kind}{width}"] = (width, (width, width, 1), _select)
-        for name, compare in _COMPARISONS.items():
+        for name, compare in COMPARISONS.items():
             rows[f"setp.{name}.u{width}"] = (1, pair, compare)
             rows[f"setp.{name}.s{width}"] = (1, pair, _signed(width, compare, to_bits=False))
         for name in ("eq", "ne"):
-            rows[f"setp.{name}.b{width}"] = (1, pair, _COMPARISONS[name])
+            rows[f"setp.{name}.b{width}"] = (1, pair, COMPARISONS[name])
     for width in (16, 32):
         for sign in "su":
             rows[f"mul.wide.{sign}{width}"] = (width * 2, (width, width), _wide(width, sign == "s"))
@@ -176,7 +176,7 @@ def _convert(source: int, target: int, signed: bool) -> Function:
     return lambda a: a.view(read).astype(write).view(_UNSIGNED[target])
 
 
-_COMPARISONS: dict[str, Function] = {
+COMPARISONS: dict[str, Function] = {
     "eq": operator.eq,
     "ne": operator.ne,
     "lt": operator.lt,
