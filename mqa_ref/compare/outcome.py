@@ -15,7 +15,7 @@ from mqa_ref.compare.comparison import Comparison, Extreme, Measure, Mismatch, m
 from mqa_ref.compare.families import Sample
 from mqa_ref.compare.measures import Scores, values_of
 from mqa_ref.compare.place import Index, locate
-from mqa_ref.compare.suspects import take
+from mqa_ref.compare.suspects import RIGHT_LOOKED_AT, take
 from mqa_ref.flow import Flow
 from mqa_ref.launch import Launch
 from mqa_ref.numerics import FORMATS, Format
@@ -149,7 +149,7 @@ def _right(elements: _Elements, rows: Index, wrong: Mask) -> Sample:
     valid = elements.judged.valid
     for some in (np.unique(rows), take(np.flatnonzero((valid & ~wrong).any(axis=1)))):
         row, column = np.nonzero((valid & ~wrong)[some])
-        chosen = take(np.arange(row.size))
+        chosen = take(np.arange(row.size), RIGHT_LOOKED_AT)
         if chosen.size:
             return elements.sample(some[row[chosen]], column[chosen])
     return elements.sample(np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -32,10 +32,12 @@ def patterns(flow: Flow, sample: Sample, expected: Bits, valid: Mask) -> Iterato
 
 
 def constants(found: Bits, fmt: Format) -> tuple[str, ...]:
-    """What is told of elements that all hold zero, or all the same word."""
+    """What is told of at least two elements that all hold zero, or all the same word."""
+    if found.size < 2:
+        return ()
     if is_zero(found, fmt).all():
         return ("zeros, as if nothing was computed or the result was cleared",)
-    if found.size > 1 and (found == found[0]).all():
+    if (found == found[0]).all():
         return (f"one constant, {hex_word(int(found[0]), fmt)}",)
     return ()
 
@@ -58,7 +60,7 @@ def common_factor(flow: Flow, sample: Sample) -> str | None:
 
 def shared_quotient(got: Values, right: Values, slack: Values) -> str | None:
     """The number c, in words, with ``got`` = c * ``right`` in all elements [n] up to the relative errors ``slack``;
-    None when there is none, when it might be 1, and for fewer than four different numbers.
+    None when there is none, when one element alone would not exclude 1, and for fewer than four different numbers.
 
     Every element gives an interval, and c lies in all of them.
     """
@@ -71,7 +73,9 @@ def shared_quotient(got: Values, right: Values, slack: Values) -> str | None:
     size = np.abs(ratio)
     low, high = float((size * (1 - slack)).max()), float((size * (1 + slack)).min())
     sign = "-" if ratio[0] < 0 else ""
-    if low > high or (not sign and low <= 1 <= high):
+    # Elements are known to be wrong; that each of them is too large, or each too small, is what a factor does.
+    one_side = bool((size * (1 - slack)).min() > 1 or (size * (1 + slack)).max() < 1)
+    if low > high or not (sign or one_side):
         return None
     middle = (low + high) / 2
     told = (f"{middle:.{digits}g}" for digits in range(1, 18))

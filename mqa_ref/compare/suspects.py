@@ -26,7 +26,11 @@ from mqa_ref.numerics import FORMATS, MACHINES, Format, MachineModel, canonical_
 from mqa_ref.problem import Problem
 
 LOOKED_AT = 16
-"""Wrong elements looked at, and right ones."""
+"""Wrong elements looked at."""
+RIGHT_LOOKED_AT = 64
+"""Right elements looked at."""
+_DIFFERENT = 4
+"""Different words that right elements must have to tell anything."""
 _MOST_EVIDENCE = {32: 12.0, 16: 5.0}
 """The most bits of evidence that one element is worth, by the width of the output."""
 _SURE = 12.0
@@ -93,9 +97,13 @@ def _explains(
 ) -> bool:
     if not np.array_equal(canonical_nan(give(wrong), fmt), wrong.found):
         return False
-    if known >= _SURE or case.right.rows.size == 0:
+    if known >= _SURE:
         return True
-    return np.array_equal(canonical_nan(give(case.right), fmt), canonical_nan(case.right.found, fmt))
+    right_words = canonical_nan(case.right.found, fmt)
+    plain = ~(is_nan(right_words, fmt) | is_inf(right_words, fmt) | is_zero(right_words, fmt))
+    if np.unique(right_words[plain]).size < _DIFFERENT:
+        return False
+    return np.array_equal(canonical_nan(give(case.right), fmt), right_words)
 
 
 def _computations(case: Case) -> Iterator[Try]:
@@ -144,8 +152,8 @@ def _survivors(family: Family, own: Recipe, wrong: Sample, fmt: Format) -> list[
     return names
 
 
-def take(indices: NDArray[np.intp]) -> NDArray[np.intp]:
-    """At most ``LOOKED_AT`` of some positions, evenly taken."""
-    if indices.size <= LOOKED_AT:
+def take(indices: NDArray[np.intp], most: int = LOOKED_AT) -> NDArray[np.intp]:
+    """At most ``most`` of some positions, evenly taken."""
+    if indices.size <= most:
         return indices
-    return indices[np.linspace(0, indices.size - 1, LOOKED_AT).astype(np.int64)]
+    return indices[np.linspace(0, indices.size - 1, most).astype(np.int64)]

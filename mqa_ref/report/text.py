@@ -106,7 +106,10 @@ def _failure(report: Report, case: CaseResult) -> Iterator[str]:
             yield f"  greatest distance {compared.max_ulp} ULP, greatest difference {compared.max_abs!r}"
         yield from (f"  where: {sentence}" for sentence in compared.where)
         yield from (f"  suspect: the wrong bits are those of {name}" for name in compared.suspects)
+        yield from (f"  {extreme}" for extreme in compared.worst)
         yield from (f"  {mismatch}" for mismatch in compared.first[:_SHOWN])
+        besides = f"{compared.tail_written} past the valid columns (they mean nothing)"
+        yield f"  also written: {besides}, {compared.stray_written} out of place, in splits without a token"
         scores = f"calc_diff {compared.calc_diff:.3g}, cosine {compared.cosine:.9g}"
         yield f"  ({scores}: for information, they decide nothing)"
     for finding in case.errors[:_SHOWN]:

@@ -114,5 +114,11 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
     plain |= {"max_ulp": comparison.max_ulp, "max_abs": _number(comparison.max_abs)}
     plain |= {"tail_written": comparison.tail_written, "stray_written": comparison.stray_written}
     plain |= {"calc_diff": _number(comparison.calc_diff), "cosine": _number(comparison.cosine)}
+    plain |= {"max_ratio": _number(comparison.max_ratio), "factor": comparison.factor}
+    plain["unbounded"] = comparison.unbounded
+    plain["worst"] = [
+        {"measure": extreme.measure, "greatest": _number(extreme.value), **_mismatch(extreme.element)}
+        for extreme in comparison.worst
+    ]
     plain["first"] = [_mismatch(mismatch) for mismatch in comparison.first]
     return plain

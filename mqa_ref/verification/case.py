@@ -81,7 +81,9 @@ def attempt(
             edit["options"] = step.problem.options
         outcome = launch(problem, flow, machine=EMULATED, order=step.order, seed=step.seed, **edit)
         comparison = compare(
-            *(expected.bits, expected.valid, outcome, problem, flow), machine=request.machine
+            *(expected.bits, expected.valid, outcome, problem, flow),
+            machine=request.machine,
+            generation=request.generation,
         )
     except Unsupported as error:
         return Attempt("unsupported", error="Unsupported", message=str(error))

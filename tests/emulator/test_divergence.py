@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ def test_lanes_that_have_left_are_not_waited_for(bench: Any) -> None:
 
 def test_shuffles(bench: Any) -> None:
     """Each mode against the rule of the PTX ISA, written lane by lane."""
-    rules = {
+    rules: dict[str, Callable[[int], int]] = {
         "idx.b32 %r2, %r1, %r3, 31": lambda lane: (7 * lane) % 32,
         "bfly.b32 %r2, %r1, 5, 31": lambda lane: lane ^ 5,
         "up.b32 %r2, %r1, 3, 0": lambda lane: lane - 3 if lane >= 3 else lane,

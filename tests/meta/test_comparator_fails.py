@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqa_ref.compare import KINDS, Kind, compare
+from mqa_ref.compare import KINDS, Kind, compare, compare_within
 from mqa_ref.flow import Flow
 from mqa_ref.launch import Launch
 from mqa_ref.problem import Problem
+from mqa_ref.reference import any_order_bounds
 
 # What is expected and what the launch wrote instead, per class, by the output format.
 PLANTS: dict[str, dict[Kind, list[tuple[int, int]]]] = {
@@ -113,3 +114,19 @@ def test_any_flipped_bit_of_any_valid_element_is_found(
     told = compare(expected, problem.valid_mask(), launch, problem, flow)
     assert told.mismatched == 1
     assert (told.first[0].place.row, told.first[0].place.column) == (rows[at], columns[at])
+
+
+@pytest.mark.parametrize("name", FLOWS.values())
+def test_the_comparison_with_bounds_fails_for_each_single_element(problem: Problem, name: str) -> None:
+    """Zero queries make every true logit 0 and every bound 0: any other value anywhere is too much."""
+    flow = Flow.parse(name)
+    bounds = any_order_bounds(problem, flow)
+    _, launch = perfect(problem, flow.bits_dtype)
+    assert compare_within(launch, problem, flow, bounds).equal
+    rows, columns = np.nonzero(problem.valid_mask())
+    for at in range(0, rows.size, 97):
+        launch.logits[rows[at], columns[at]] = 1  # the smallest subnormal
+        told = compare_within(launch, problem, flow, bounds)
+        launch.logits[rows[at], columns[at]] = 0
+        assert told.counts["value"] == told.mismatched == 1
+        assert (told.first[0].place.row, told.first[0].place.column) == (rows[at], columns[at])

@@ -25,8 +25,6 @@ MACHINES = tuple(MODELS)
 """The machines that are measured."""
 FACTOR = 1.0
 """Bounds are proved (docs/bounds.md), so nothing is added to them."""
-_SHARE_OF_PLAIN = 4
-"""Plain problems get a quarter of the elements: they are few kinds."""
 _PLACES = 8
 """Logits of each problem that the scalar twin, which is slow, computes too."""
 _TWIN_PROBLEMS = 12
@@ -62,7 +60,8 @@ def measure(
     machines: Sequence[str] = MACHINES,
     progress: Progress | None = None,
 ) -> dict[str, Measured]:
-    """Each flow by name. ``elements``: logits with a bound for each flow, machine and generation. Raises InputError."""
+    """Each flow by name. ``elements``: logits with a bound for each flow, machine and generation, once of all
+    attacks and once of the plain ones. Raises InputError."""
     unknown = [name for name in machines if name not in MODELS]
     faults = [Fault("machines", name, "one of " + ", ".join(MODELS)) for name in unknown]
     faults += [] if machines else [Fault("machines", "none", "at least one")]
@@ -78,9 +77,8 @@ def measure(
     for number, (group, machine, generation) in enumerate(steps):
         if progress is not None:
             progress(number, len(steps), f"{group[0].acc}-{group[0].epi} {machine} {generation}")
-        few = max(1, elements // _SHARE_OF_PLAIN)
         seen = observe_flows(group, machine, seed, elements, generation)
-        plain = observe_flows(group, machine, seed, few, generation, PLAIN_FLOATS)
+        plain = observe_flows(group, machine, seed, elements, generation, PLAIN_FLOATS)
         for flow in group:
             one = Measured(seen[flow], plain[flow], *_twins(flow, machine, generation, seed))
             known = found.get(str(flow))
