@@ -15,7 +15,7 @@ __all__ = ["VERSION", "BaselineResult", "CaseResult", "CaseStatus", "Report", "S
 
 CaseStatus = Literal["pass", "fail", "error", "unsupported"]
 Status = Literal["pass", "fail", "error"]
-Verdict = Literal["bit-identical", "different", "not compared"]
+Verdict = Literal["bit-identical", "within tolerance", "different", "not compared"]
 
 EXIT_PASS, EXIT_FAIL, EXIT_INPUT, EXIT_ORACLE, EXIT_ABSENT, EXIT_NOTHING = range(6)
 
@@ -24,9 +24,11 @@ EXIT_PASS, EXIT_FAIL, EXIT_INPUT, EXIT_ORACLE, EXIT_ABSENT, EXIT_NOTHING = range
 class BaselineResult:
     """What the baseline kernel made of the same problem in the same interleaving.
 
-    ``verdict``: of the two kernels' valid logits against each other, NaN as one class; "not compared" when one of the
+    ``verdict``: of the two kernels' valid logits against each other, NaN as one class; "within tolerance"
+    when they differ and both stay within the bound for any order of addition; "not compared" when one of the
     two gave none. ``difference``: the kernel's logits held against the baseline's, None when not compared.
-    ``status``, ``mismatched``, ``findings``, ``error``, ``message``: the baseline's own, against the reference.
+    ``status``, ``mismatched``, ``findings``, ``error``, ``message``: the baseline's own, against the
+    reference.
     """
 
     verdict: Verdict
@@ -45,8 +47,9 @@ class CaseResult:
     ``status``: "pass"; "fail" for a wrong element or a finding of severity "error"; "unsupported" when the
     target said before the launch that it cannot do this; "error" when the case ended with an exception.
     ``error`` is the exception's type, ``message`` its text. ``comparison`` is None when nothing was compared.
-    ``shape``: lengths, page, heads, next_n, num_sms. ``order`` and ``seed``: the interleaving. ``select``: the words of
-    a command line that choose the problem. ``seconds``: compilation, execution, reference and comparison together.
+    ``shape``: lengths, page, heads, next_n, num_sms. ``order`` and ``seed``: the interleaving. ``select``:
+    the words of a command line that choose the problem. ``seconds``: compilation, execution, reference and
+    comparison together.
     """
 
     name: str

@@ -11,6 +11,8 @@ from mqa_ref.compare import Comparison, Mismatch
 if TYPE_CHECKING:
     from mqa_ref.report.model import BaselineResult, CaseResult, Report
 
+VERDICTS = ("bit-identical", "within tolerance", "different", "not compared")
+"""What the comparison with a baseline can say of a case; over all cases the worst that was seen counts."""
 VERSION = 1
 """Version of the JSON object; it grows when a field changes its meaning or goes away."""
 
@@ -60,16 +62,16 @@ def finding_ids(report: Report) -> list[dict[str, Any]]:
 def baseline_values(report: Report) -> dict[str, Any]:
     """The two kernels over all cases: one verdict, and counts."""
     told = [case.baseline for case in report.case_list if case.baseline is not None]
-    verdicts = Counter(one.verdict for one in told)
+    verdicts: Counter[str] = Counter(one.verdict for one in told)
     compared = [one.difference for one in told if one.difference is not None]
-    verdict = "different" if verdicts["different"] else "bit-identical"
+    verdict = next((one for one in VERDICTS[2::-1] if verdicts[one]), VERDICTS[0])
     return {
         "kernel": report.baseline,
         "verdict": verdict if compared else "not compared",
         "logits": sum(one.compared for one in compared),
         "differing": sum(one.mismatched for one in compared),
         "max_ulp": max((one.max_ulp for one in compared if one.max_ulp is not None), default=None),
-        "cases": {name: verdicts[name] for name in ("bit-identical", "different", "not compared")},
+        "cases": {name: verdicts[name] for name in VERDICTS},
         "mismatched": sum(one.mismatched for one in told),
         "findings": sum(one.findings for one in told),
         "cases_status": dict(Counter(one.status for one in told)),

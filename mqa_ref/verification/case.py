@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mqa_ref.compare import Comparison, compare
+from mqa_ref.compare import Comparison, compare, compare_within
+from mqa_ref.compare.tolerances import factor
 from mqa_ref.errors import MqaRefError, Unsupported
 from mqa_ref.findings import Finding
 from mqa_ref.launch import Launch
 from mqa_ref.problem import Problem
-from mqa_ref.reference import reference_logits
+from mqa_ref.reference import any_order_bounds, reference_logits
 from mqa_ref.report import CaseResult
-from mqa_ref.report.model import BaselineResult, CaseStatus
+from mqa_ref.report.model import BaselineResult, CaseStatus, Verdict
 from mqa_ref.verification.derived import derive
 from mqa_ref.verification.interleavings import Step
 from mqa_ref.verification.ledger import Ledger
@@ -140,13 +141,17 @@ def against(
 ) -> BaselineResult:
     """The valid logits of two kernels held against each other; ``other`` is the baseline's."""
     difference = None
+    verdict: Verdict = "not compared"
     if made.launch is not None and other.launch is not None:
         valid, flow = references.of(case).valid, request.flow_of(case)
         bits = other.launch.logits[:, : valid.shape[1]]
         difference = compare(bits, valid, made.launch, case.problem, flow, machine=request.machine)
-    same = difference is not None and difference.equal
+        verdict = "bit-identical"
+        if not difference.equal:
+            close = all(_close(launch, case, request) for launch in (made.launch, other.launch))
+            verdict = "within tolerance" if close else "different"
     return BaselineResult(
-        verdict="not compared" if difference is None else "bit-identical" if same else "different",
+        verdict=verdict,
         status=other.status,
         difference=difference,
         mismatched=other.comparison.mismatched if other.comparison else 0,
@@ -154,6 +159,16 @@ def against(
         error=other.error,
         message=other.message,
     )
+
+
+def _close(launch: Launch, case: NamedProblem, request: Request) -> bool:
+    """Does every logit stay within the bound that holds for any order of addition?"""
+    problem, flow = case.problem, request.flow_of(case)
+    bounds = any_order_bounds(problem, flow, request.machine, generation=request.generation)
+    share = factor(flow, "foreign_order")
+    return compare_within(
+        *(launch, problem, flow, bounds, share), machine=request.machine, generation=request.generation
+    ).equal
 
 
 def describe(problem: Problem) -> dict[str, Any]:

@@ -70,16 +70,34 @@ def test_two_right_kernels_are_bit_identical(both: Callable[[Spoil, Spoil], Repo
 
 def test_a_wrong_kernel_differs_from_a_right_baseline(both: Callable[[Spoil, Spoil], Report]) -> None:
     def flip(logits: np.ndarray, written: np.ndarray) -> None:
-        logits[1, 130] ^= 4
+        logits[1, 130] ^= 1 << 20
 
     report = both(flip, nothing)
     assert (report.status, report.mismatched) == ("fail", 2)
     told = report.as_dict()["baseline"]
-    assert (told["verdict"], told["differing"], told["max_ulp"], told["mismatched"]) == ("different", 2, 4, 0)
+    assert (told["verdict"], told["differing"], told["max_ulp"], told["mismatched"]) == (
+        "different",
+        2,
+        1 << 20,
+        0,
+    )
     case = report.case_list[0].baseline
     assert case is not None
     assert case.difference is not None
     assert (case.difference.first[0].place.row, case.difference.first[0].place.column) == (1, 130)
+
+
+def test_another_rounding_is_within_tolerance(both: Callable[[Spoil, Spoil], Report]) -> None:
+    """One last place is far inside the bound for any order; it still fails the kernel that claims this order."""
+
+    def nudge(logits: np.ndarray, written: np.ndarray) -> None:
+        logits[1, 130] ^= 1
+
+    report = both(nudge, nothing)
+    assert report.status == "fail"
+    told = report.as_dict()["baseline"]
+    assert (told["verdict"], told["differing"], told["max_ulp"]) == ("within tolerance", 2, 1)
+    assert told["cases"] == {"bit-identical": 0, "within tolerance": 2, "different": 0, "not compared": 0}
 
 
 def test_a_wrong_baseline_fails_nothing(both: Callable[[Spoil, Spoil], Report]) -> None:
