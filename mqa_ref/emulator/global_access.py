@@ -68,6 +68,9 @@ class GlobalAccess:
             offsets = (active - allocation.address)[:, None] + np.arange(size)
             out[warp.mask] = allocation.data[offsets]
             self._check_alignment(active, size, warp, instruction)
+            if allocation.share is not None and not allocation.share(self.number)[offsets].all():
+                message = f"a load reads a part of {allocation.name} that belongs to rows of other CTAs"
+                self.report("global_other_row", message, warp, instruction)
             return out
         for lane in warp.mask.nonzero()[0].tolist():
             address = int(addresses[lane])

@@ -7,6 +7,7 @@ the finding is made.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +20,8 @@ _FIRST_ADDRESS = 0x7_0000_0000_0000
 _SPACING = 1 << 40
 
 Bytes = NDArray[np.uint8]
+Share = Callable[[int], NDArray[np.bool_]]
+"""CTA number -> bool [bytes of the buffer], True where that CTA has a reason to read."""
 
 
 @dataclass
@@ -27,13 +30,15 @@ class Allocation:
     it.
 
     ``stores`` counts the stores to each byte (saturating at 255) and ``owner`` holds the CTA of the last
-    store, or -1; both are made only for writable buffers.
+    store, or -1; both are made only for writable buffers. ``share`` tells which bytes belong to a CTA; a load
+    of others is a finding.
     """
 
     name: str
     address: int
     data: Bytes
     writable: bool
+    share: Share | None = None
     stores: Bytes = field(init=False)
     owner: NDArray[np.int32] = field(init=False)
 
@@ -54,7 +59,9 @@ class GlobalMemory:
     def __init__(self) -> None:
         self.allocations: list[Allocation] = []
 
-    def add(self, name: str, data: Bytes, *, writable: bool, offset: int = 0) -> Allocation:
+    def add(
+        self, name: str, data: Bytes, *, writable: bool, offset: int = 0, share: Share | None = None
+    ) -> Allocation:
         """Place ``data`` (a flat uint8 array that is used in place) at an address of the emulator's choice.
 
         ``offset`` shifts the start from its 1 TiB-aligned place, in bytes.
@@ -62,7 +69,7 @@ class GlobalMemory:
         if data.dtype != np.uint8 or data.ndim != 1 or data.size > _SPACING // 2:
             raise EmulatorError(f"buffer {name!r}: expected a flat uint8 array below {_SPACING // 2} bytes")
         address = _FIRST_ADDRESS + len(self.allocations) * _SPACING + offset
-        self.allocations.append(Allocation(name, address, data, writable))
+        self.allocations.append(Allocation(name, address, data, writable, share))
         return self.allocations[-1]
 
     def find(self, address: int, size: int) -> Allocation | None:

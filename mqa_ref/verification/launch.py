@@ -74,7 +74,8 @@ def execute(
     addresses: dict[str, int] = {}
     for name, (data, _, _) in tensors.items():
         raw_bytes = logits if name == "logits" else np.frombuffer(data.tobytes(), np.uint8).copy()
-        addresses[name] = memory.add(name, raw_bytes, writable=name == "logits").address
+        share = _table_share(problem) if name == "block_table" else None
+        addresses[name] = memory.add(name, raw_bytes, writable=name == "logits", share=share).address
     scalars = {"num_phys_blocks": problem.num_pages, "batch_size": problem.batch}
     raw = [_pack(layout, tensors, addresses, scalars) for layout in compiled.arguments]
     call = host.call(raw, code.program)
@@ -102,6 +103,28 @@ def _code(ptx: str) -> emulator.Code:
 @lru_cache(maxsize=16)
 def _host(host_object: bytes, *symbols: str) -> emulator.HostFunction:
     return emulator.HostFunction(host_object, *symbols)
+
+
+def _table_share(problem: Problem) -> Callable[[int], NDArray[np.bool_]]:
+    """Which bytes of the block table a CTA may read: the rows that its walk touches, unneeded entries
+    included.
+
+    A row that is read past its end is seen when the CTA has no business with the next one; what two rows of
+    one CTA read of each other cannot be told apart.
+    """
+    rows = [
+        {run.row for run in one.runs}
+        for one in walk(problem.schedule, problem.context_lens, zero_rows="execute")
+    ]
+    row_bytes = problem.block_table.shape[1] * problem.block_table.dtype.itemsize
+
+    @lru_cache(maxsize=1)
+    def share(cta: int) -> NDArray[np.bool_]:
+        mine = np.zeros((problem.batch, row_bytes), np.bool_)
+        mine[[row for row in rows[cta] if row < problem.batch]] = True
+        return mine.reshape(-1)
+
+    return share
 
 
 Tensor = tuple[NDArray[np.generic], tuple[int, ...], tuple[int, ...]]

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
 import pytest
 
+from mqa_ref.emulator import GlobalMemory, LaunchCall, decode, parse, run_grid
+
+PTX = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry kernel(.param .u64 table)
+{{
+.reg .pred %p<4>;
+.reg .b32 %r<4>;
+.reg .b64 %d<64>;
+ld.param.b64 %d60, [table];
+{body}
+ret;
+}}
+"""
 INPUT = np.arange(32, dtype=np.uint32)
 ADDRESS = "mul.wide.u32 %d1, %r60, 4;\nadd.s64 %d1, %d60, %d1;\n"
 
@@ -84,3 +100,20 @@ def test_reads_before_the_grid_wait(bench: Any) -> None:
     assert bench(load, INPUT, overlaps=True).kinds == {"read_before_griddepcontrol_wait"}
     assert bench(f"griddepcontrol.wait;\n{load}", INPUT, overlaps=True).kinds == set()
     assert bench(f"{load}griddepcontrol.wait;", INPUT).kinds == {"read_before_griddepcontrol_wait"}
+
+
+@pytest.mark.parametrize(
+    ("cta", "byte", "found"), [(0, 0, False), (0, 64, True), (1, 64, False), (1, 60, True)]
+)
+def test_a_part_of_an_input_that_is_another_ctas(cta: int, byte: int, found: bool) -> None:
+    """CTA 0 owns the first 64 bytes, CTA 1 the rest; each reads one word."""
+    body = f"mov.u32 %r1, %ctaid.z;\nsetp.eq.u32 %p1, %r1, {cta};\n@%p1 ld.global.b32 %r2, [%d60+{byte}];"
+    code = decode(parse(PTX.format(body=body)))
+    memory = GlobalMemory()
+    halves = np.arange(128) < 64
+    source = memory.add(
+        "table", np.zeros(128, np.uint8), writable=False, share=lambda n: halves if n == 0 else ~halves
+    )
+    call = LaunchCall((1, 1, 2), (32, 1, 1), 0, struct.pack("<Q", source.address))
+    outcome = run_grid(code, call, memory, budget=100)
+    assert {finding.kind for finding in outcome.findings} == ({"global_other_row"} if found else set())

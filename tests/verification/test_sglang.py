@@ -45,6 +45,7 @@ SHOWN = {
     "upstream-2": ("read_before_griddepcontrol_wait", FILE, "long", [8322]),
     "upstream-3": ("async_in_flight_at_exit", None, "one-token", [1]),
     "upstream-4": ("global_out_of_bounds", FILE, "short-before-long", [64, 300]),
+    "upstream-4-row": ("global_other_row", FILE, "tight-table", [257, 64]),
     "upstream-5": ("unasked_columns", None, "zero-in-the-middle", [300, 0, 129]),
 }
 
