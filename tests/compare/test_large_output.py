@@ -1,4 +1,4 @@
-"""The whole job on an output of 2048 x 8192: what design.md says a global score lets through is found, placed and
+"""The whole job on an output of 2048 x 8192: what a global score lets through is found, placed and
 explained, in seconds."""
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def test_zeros() -> None:
 
 
 def test_a_zeroed_tile_passes_the_gate_of_the_field() -> None:
-    """design.md: calc_diff < 5e-6 passes a zeroed 128-column tile in a 2048 x 8192 output."""
+    """calc_diff < 5e-6 passes a zeroed 128-column tile in a 2048 x 8192 output."""
     right = np.ones(2048 * 8192)
     wrong = right.copy()
     wrong[:128] = 0
