@@ -7,7 +7,7 @@ an unknown opcode and an error that names the instruction and its line: nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -147,22 +147,6 @@ def _guarded(operation: Operation, index: int, negated: bool) -> Operation:
             warp.mask, warp.full = mask, full
 
     return run
-
-
-def sources(instruction: Instruction, first: int = 1) -> Iterable[Reg]:
-    """Register operands that the instruction reads, as far as its form tells (guard included)."""
-    if instruction.guard is not None:
-        yield instruction.guard
-    for operand in instruction.operands[first:]:
-        yield from _registers(operand)
-
-
-def _registers(operand: Operand) -> Iterable[Reg]:
-    if isinstance(operand, Reg):
-        yield operand
-    elif isinstance(operand, Vec):
-        for item in operand.items:
-            yield from _registers(item)
 
 
 def _store_bytes(name: str) -> int:

@@ -5,6 +5,7 @@ is one.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,12 +76,17 @@ def attempt(
 ) -> Attempt:
     """Launch and compare with the reference. Never raises for what the kernel or the backend does."""
     problem, flow = step.problem.problem, request.flow_of(step.problem)
-    edit: dict[str, Any] = {} if request.edit_ptx is None else {"edit_ptx": request.edit_ptx}
     try:
         expected = references.of(step.problem)
-        if step.problem.options:
-            edit["options"] = step.problem.options
-        outcome = launch(problem, flow, machine=EMULATED, order=step.order, seed=step.seed, **edit)
+        outcome = launch(
+            problem,
+            flow,
+            machine=EMULATED,
+            edit_ptx=request.edit_ptx,
+            order=step.order,
+            seed=step.seed,
+            options=step.problem.options,
+        )
         comparison = compare(
             *(expected.bits, expected.valid, outcome, problem, flow),
             machine=request.machine,
@@ -148,7 +154,7 @@ def against(
         difference = compare(bits, valid, made.launch, case.problem, flow, machine=request.machine)
         verdict = "bit-identical"
         if not difference.equal:
-            close = all(_close(launch, case, request) for launch in (made.launch, other.launch))
+            close = within_tolerance((made.launch, other.launch), case, request)
             verdict = "within tolerance" if close else "different"
     return BaselineResult(
         verdict=verdict,
@@ -161,14 +167,13 @@ def against(
     )
 
 
-def _close(launch: Launch, case: NamedProblem, request: Request) -> bool:
-    """Does every logit stay within the bound that holds for any order of addition?"""
+def within_tolerance(launches: Iterable[Launch], case: NamedProblem, request: Request) -> bool:
+    """Does every logit of every launch stay within the bound that holds for any order of addition?"""
     problem, flow = case.problem, request.flow_of(case)
     bounds = any_order_bounds(problem, flow, request.machine, generation=request.generation)
     share = factor(flow, "foreign_order")
-    return compare_within(
-        *(launch, problem, flow, bounds, share), machine=request.machine, generation=request.generation
-    ).equal
+    told: Any = {"machine": request.machine, "generation": request.generation}
+    return all(compare_within(launch, problem, flow, bounds, share, **told).equal for launch in launches)
 
 
 def describe(problem: Problem) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Protocol
 
@@ -43,20 +44,7 @@ def launcher(target: Target, limits: Limits | None = None) -> Iterator[Launcher]
             yield worker.launch
         return
 
-    def here(
-        problem: Problem,
-        flow: Flow,
-        *,
-        machine: str = "sm100",
-        edit_ptx: Callable[[str], str] | None = None,
-        order: str = "eager",
-        seed: int = 0,
-        options: Mapping[str, Any] | None = None,
-    ) -> Launch:
-        told: dict[str, Any] = {"machine": machine, "edit_ptx": edit_ptx, "order": order, "seed": seed}
-        return launch(target, problem, flow, options=options, **told)
-
-    yield here
+    yield partial(launch, target)
 
 
 def compile_target(

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from mqa_ref.emulator.decode import OPCODES, Decoder, Operation
+from mqa_ref.emulator.decode import OPCODES, WIDTH_TYPES, Decoder, Operation
 from mqa_ref.emulator.ptx import Instruction, Reg
 from mqa_ref.emulator.warp import Lanes, Warp
 
 Function = Callable[..., Lanes]
 _SIGNED: dict[int, type[Any]] = {16: np.int16, 32: np.int32, 64: np.int64}
-_UNSIGNED: dict[int, type[Any]] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
 def elementwise(
@@ -70,7 +69,7 @@ def _with_flips(
 
 
 def _signed(width: int, function: Function, *, to_bits: bool = True) -> Function:
-    kind, bits = _SIGNED[width], _UNSIGNED[width]
+    kind, bits = _SIGNED[width], WIDTH_TYPES[width]
 
     def run(*arguments: Lanes) -> Lanes:
         result = function(*[a.view(kind) for a in arguments])
@@ -80,9 +79,11 @@ def _signed(width: int, function: Function, *, to_bits: bool = True) -> Function
 
 
 def _wide(width: int, signed: bool) -> Function:
-    narrow = (_SIGNED if signed else _UNSIGNED)[width]
-    wide = (_SIGNED if signed else _UNSIGNED)[width * 2]
-    return lambda a, b: (a.view(narrow).astype(wide) * b.view(narrow).astype(wide)).view(_UNSIGNED[width * 2])
+    narrow = (_SIGNED if signed else WIDTH_TYPES)[width]
+    wide = (_SIGNED if signed else WIDTH_TYPES)[width * 2]
+    return lambda a, b: (a.view(narrow).astype(wide) * b.view(narrow).astype(wide)).view(
+        WIDTH_TYPES[width * 2]
+    )
 
 
 def _mad(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
@@ -105,18 +106,18 @@ def _mad_wide(width: int, signed: bool) -> Function:
 
 
 def _shl(width: int) -> Function:
-    kind = _UNSIGNED[width]
+    kind = WIDTH_TYPES[width]
     return lambda a, b: np.where(b < width, a << (b & (width - 1)).astype(kind), kind(0))
 
 
 def _shr(width: int) -> Function:
-    kind = _UNSIGNED[width]
+    kind = WIDTH_TYPES[width]
     return lambda a, b: np.where(b < width, a >> (b & (width - 1)).astype(kind), kind(0))
 
 
 def _sar(width: int) -> Function:
     kind = _SIGNED[width]
-    return lambda a, b: (a.view(kind) >> np.minimum(b, width - 1).astype(kind)).view(_UNSIGNED[width])
+    return lambda a, b: (a.view(kind) >> np.minimum(b, width - 1).astype(kind)).view(WIDTH_TYPES[width])
 
 
 def _register() -> None:
@@ -171,9 +172,9 @@ def _register() -> None:
 
 
 def _convert(source: int, target: int, signed: bool) -> Function:
-    read = (_SIGNED if signed else _UNSIGNED)[source]
-    write = (_SIGNED if signed else _UNSIGNED)[target]
-    return lambda a: a.view(read).astype(write).view(_UNSIGNED[target])
+    read = (_SIGNED if signed else WIDTH_TYPES)[source]
+    write = (_SIGNED if signed else WIDTH_TYPES)[target]
+    return lambda a: a.view(read).astype(write).view(WIDTH_TYPES[target])
 
 
 COMPARISONS: dict[str, Function] = {

@@ -9,13 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mqa_ref.emulator.decode import OPCODES, Decoder, Operation, opcode
+from mqa_ref.emulator.decode import OPCODES, WIDTH_TYPES, Decoder, Operation, opcode
 from mqa_ref.emulator.opcodes.arith import elementwise, value
 from mqa_ref.emulator.ptx import Imm, Instruction, Pair, Vec
 from mqa_ref.emulator.sync import converge
 from mqa_ref.emulator.warp import LANES, Lanes, Mask, Warp
-
-_UNSIGNED = {16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
 def _mov(width: int) -> Callable[[Decoder, Instruction], Operation]:
@@ -48,7 +46,7 @@ def _pack(decoder: Decoder, instruction: Instruction, width: int, parts: Vec) ->
     part = width // count
     target = decoder.dst(instruction, instruction.operands[0], width)
     slots = [decoder.src(instruction, item, part) for item in parts.items]
-    small, whole = _UNSIGNED[part], _UNSIGNED[width]
+    small, whole = WIDTH_TYPES[part], WIDTH_TYPES[width]
 
     def run(warp: Warp) -> None:
         out = np.empty((LANES, count), small)
@@ -66,7 +64,7 @@ def _unpack(decoder: Decoder, instruction: Instruction, width: int, parts: Vec) 
     part = width // count
     source = decoder.src(instruction, instruction.operands[1], width)
     slots = [decoder.dst(instruction, item, part) for item in parts.items]
-    small = _UNSIGNED[part]
+    small = WIDTH_TYPES[part]
 
     def run(warp: Warp) -> None:
         split = np.ascontiguousarray(value(warp, source, instruction)).view(small).reshape(LANES, count)

@@ -5,14 +5,13 @@ python -m mqa_ref.golden.silicon.pack RECORDING.npz
 
 from __future__ import annotations
 
+import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mqa_ref.golden import strictjson
 from mqa_ref.golden.silicon.operands import OPERATIONS
 from mqa_ref.golden.silicon.programs import PROGRAMS
 from mqa_ref.golden.silicon.store import RECORDINGS, SUFFIX, Recording, encode
@@ -20,7 +19,7 @@ from mqa_ref.golden.silicon.store import RECORDINGS, SUFFIX, Recording, encode
 
 def recordings(raw: dict[str, NDArray[Any]]) -> list[Recording]:
     """One recording for each operation, one for the products, one for the programs."""
-    facts = strictjson.loads(raw["facts"].tobytes().replace(b'": "', b'":"').replace(b'", "', b'","'))
+    facts = json.loads(raw["facts"].tobytes())
     made = [
         Recording(name.replace("_", "-"), {"result": raw[f"operation.{name}"]}, facts) for name in OPERATIONS
     ]
@@ -48,4 +47,4 @@ def main(source: str) -> None:
 
 
 if __name__ == "__main__":
-    main(str(Path(sys.argv[1])))
+    main(sys.argv[1])
