@@ -11,9 +11,11 @@ from mqa_ref.emulator.decode import Code, decode
 from mqa_ref.emulator.host import HostFunction, LaunchCall
 from mqa_ref.emulator.machine import Outcome, run_grid
 from mqa_ref.emulator.memory import Allocation, GlobalMemory
+from mqa_ref.emulator.observe import Observer
 from mqa_ref.emulator.parser import parse
 from mqa_ref.emulator.policy import ORDERS
 from mqa_ref.emulator.ptx import Program
+from mqa_ref.emulator.tensormap import TensorMap
 
 __all__ = [
     "ORDERS",
@@ -22,8 +24,10 @@ __all__ = [
     "GlobalMemory",
     "HostFunction",
     "LaunchCall",
+    "Observer",
     "Outcome",
     "Program",
+    "TensorMap",
     "decode",
     "parse",
     "run_grid",

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mqa_ref.emulator.barriers import MBarrier
-from mqa_ref.emulator.clocks import Clock, Conflict, Where
-from mqa_ref.emulator.copies import swizzle_order
+from mqa_ref.emulator.clocks import Clock, Conflict, Where, new_clock
+from mqa_ref.emulator.copies import TileLoad, complete_tile_load, swizzle_order
 from mqa_ref.emulator.decode import WIDTH_TYPES, width_of
 from mqa_ref.emulator.descriptors import MatrixDescriptor, operand_addresses
 from mqa_ref.emulator.global_access import Addresses, GlobalAccess
@@ -40,7 +40,9 @@ class Access(GlobalAccess):
         """Value of a register that was not written by all lanes, or is still being loaded; moves may read the
         latter.
         """
-        if warp.uninitialised(slot):
+        if slot in warp.owned:
+            self.report_owned(warp, slot, instruction)
+        elif warp.uninitialised(slot):
             self.report(
                 "uninitialised_register", "a register is read that was never written", warp, instruction
             )
@@ -50,6 +52,16 @@ class Access(GlobalAccess):
         found = warp.regs[slot]
         kind = self.grid.code.program.registers[slot]
         return np.zeros(LANES, WIDTH_TYPES[width_of(kind)]) if found is None else found
+
+    def report_owned(self, warp: Warp, slot: int, instruction: Instruction | None = None) -> None:
+        """A register is used that is an accumulator of a product in flight; a write takes it from the product."""
+        verb = "read"
+        if instruction is None:
+            verb, instruction = "written", self.grid.code.program.instructions[warp.pc]
+            warp.owned.pop(slot)
+            warp.watched.pop(slot, None)
+        message = f"an accumulator of a wgmma.mma_async is {verb} before wgmma.wait_group"
+        self.report("wgmma_not_waited", message, warp, instruction)
 
     # shared memory
 
@@ -61,9 +73,13 @@ class Access(GlobalAccess):
         """See ``copies.swizzle_order``."""
         return _swizzle_order(self.shared.base, destination, size, mode)
 
+    def complete_tile(self, load: TileLoad) -> None:
+        """See ``copies.complete_tile_load``."""
+        complete_tile_load(load)
+
     def operand_place(
         self, descriptor: MatrixDescriptor, rows: int, width: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    ) -> tuple[NDArray[np.int64], Where] | None:
         """Byte offsets [rows, width] of a matrix operand and its granules, or None when out of bounds."""
         offsets, granules = _operand(descriptor, rows, width, self.shared.base, self.granule)
         if granules[0] < 0 or (int(granules[-1]) + 1) * self.granule > self.shared.data.size:
@@ -139,6 +155,27 @@ class Access(GlobalAccess):
         one, other = self.agent_name(conflict.agent), self.agent_name(agent)
         message = f"{conflict.kind} race at {at:#x} between {one} and {other}"
         self.report("race_shared", message, warp, instruction)
+
+    def check_proxy(self, granules: Where, seen: Clock, warp: Warp, instruction: Instruction) -> None:
+        """An asynchronous operation that knows what ``seen`` says reads granules: what warps stored there must be
+        followed by a fence.proxy.async (PTX ISA, "Async Proxy").
+        """
+        if not self.grid.sanitize:
+            return
+        if not self.grid.sanitize:
+            return
+        writer, written = self.shadow.writer[granules], self.shadow.write_clock[granules]
+        stored = (writer >= 0) & (writer < len(self.warps))
+        if not stored.any():
+            return
+        fenced = new_clock()
+        for other in self.warps:
+            for fence in other.proxy_fences:
+                if fence[other.index] <= seen[other.index]:
+                    np.maximum(fenced, fence, out=fenced)
+        if (written[stored] > fenced[writer[stored]]).any():
+            message = "the async proxy reads shared memory that a thread stored to, with no fence.proxy.async between"
+            self.report("proxy_not_fenced", message, warp, instruction)
 
     # tensor memory
 

@@ -109,6 +109,18 @@ class Shadow:
             return Conflict("read-write", reader, self._place(where, reads[reader] > clock[reader]))
         return None
 
+    def stamp(self, where: Where) -> NDArray[np.int32]:
+        """The clocks of the last writes, for ``changed``."""
+        return self.write_clock[where].copy()
+
+    def changed(self, where: Where, stamp: NDArray[np.int32]) -> bool:
+        """Was anything written since the stamp was taken?"""
+        return bool((self.write_clock[where] != stamp).any())
+
+    def written(self, where: Where) -> bool:
+        """Was everything written at some time?"""
+        return bool((self.writer[where] >= 0).all())
+
     def forget(self, where: Where) -> None:
         """Make the granules uninitialised again (memory that was freed)."""
         self.writer[where] = -1
@@ -120,3 +132,37 @@ class Shadow:
         if isinstance(where, slice):
             return int(where.start or 0) + first
         return int(where[first])
+
+
+class NoShadow(Shadow):
+    """Sees nothing: what a launch without the sanitizer has."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 0)
+
+    def read(self, where: Where, agent: int, clock: Clock) -> Conflict | None:  # noqa: ARG002
+        """No conflict."""
+        return None
+
+    def write(self, where: Where, agent: int, clock: Clock) -> Conflict | None:  # noqa: ARG002
+        """No conflict."""
+        return None
+
+    def free(self, where: Where, clock: Clock) -> Conflict | None:  # noqa: ARG002
+        """No conflict."""
+        return None
+
+    def forget(self, where: Where) -> None:
+        """Nothing is known."""
+
+    def stamp(self, where: Where) -> NDArray[np.int32]:  # noqa: ARG002
+        """Nothing."""
+        return self.write_clock
+
+    def changed(self, where: Where, stamp: NDArray[np.int32]) -> bool:  # noqa: ARG002
+        """Nothing is known to have changed."""
+        return False
+
+    def written(self, where: Where) -> bool:  # noqa: ARG002
+        """Nothing is known to be written."""
+        return False

@@ -64,7 +64,7 @@ def issue_tile_load(
     clock[agent] = use
     load = TileLoad(warp, instruction, decoded, coordinates, destination, barrier, agent, clock)
     warp.released()
-    cta.start_async(None, lambda: complete_tile_load(load))
+    cta.start_async(None, lambda: cta.complete_tile(load))
 
 
 def complete_tile_load(load: TileLoad) -> None:
@@ -112,7 +112,10 @@ def _gather(load: TileLoad, box: Bytes, source: Offsets, target: Offsets, run: i
             at = begin - part.address
             box[place : place + run] = part.data[at : at + run]
         return
-    box[target[:, None] + columns] = allocation.data[(source - allocation.address)[:, None] + columns]
+    where = (source - allocation.address)[:, None] + columns
+    box[target[:, None] + columns] = allocation.data[where]
+    if allocation.writable:
+        cta.record_load(allocation, where.ravel(), load.agent, load.clock, load.warp, load.instruction)
 
 
 def swizzle_order(base: int, destination: int, size: int, mode: int) -> Offsets | None:

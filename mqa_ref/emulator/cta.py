@@ -6,15 +6,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mqa_ref import numerics
 from mqa_ref.emulator.access import Access
 from mqa_ref.emulator.barriers import NamedBarrier
-from mqa_ref.emulator.clocks import CopySlots, Shadow, new_clock
+from mqa_ref.emulator.clocks import CopySlots, NoShadow, Shadow, new_clock
+from mqa_ref.emulator.descriptors import MmaShape
 from mqa_ref.emulator.memory import SharedMemory
 from mqa_ref.emulator.policy import Pending, Policy
 from mqa_ref.emulator.ptx import Instruction
-from mqa_ref.emulator.tmem import TensorMemory, TensorPipe
-from mqa_ref.emulator.warp import BLOCKED, EXITED, JUMPED, LANES, Lanes, Warp
+from mqa_ref.emulator.tmem import COLUMNS, PARTS, TensorMemory, TensorPipe
+from mqa_ref.emulator.warp import BLOCKED, EXITED, JUMPED, LANES, Warp
+from mqa_ref.emulator.wgmma import WarpGroup, check_exit
 from mqa_ref.errors import EmulatorError
 
 if TYPE_CHECKING:
@@ -38,27 +42,35 @@ class Cta(Access):
         count = self.threads // LANES
         self.shared = SharedMemory(grid.shared_bytes)
         self.granule = grid.code.granule
-        self.shadow = Shadow(-(-grid.shared_bytes // self.granule), 2 * count)
-        self.tmem = TensorMemory(2 * count)
+        self.shadow = self.make_shadow(-(-grid.shared_bytes // self.granule), 2 * count)
+        self.tmem = TensorMemory(self.make_shadow(PARTS * COLUMNS, 2 * count))
         self.slots = CopySlots(2 * count)
         self.barriers = {}
         self.barrier_bytes = np.zeros(-(-grid.shared_bytes // self.granule), np.bool_)
         self.named: dict[int, NamedBarrier] = {}
         self.pipes: dict[int, TensorPipe] = {}
+        self.groups: dict[int, WarpGroup] = {}
         self.pending: list[Pending] = []
         self.instructions = 0
-        self.warps = [Warp(self, w, self._registers(w)) for w in range(count)]
+        self.warps = [self.make_warp(w) for w in range(count)]
 
-    def _registers(self, warp: int) -> list[Lanes | None]:
+    def make_shadow(self, granules: int, readers: int) -> Shadow:
+        """What the sanitizer knows of a memory."""
+        return Shadow(granules, readers) if self.grid.sanitize else NoShadow()
+
+    def make_warp(self, warp: int) -> Warp:
+        """Warp number ``warp`` at the start of the program."""
         registers = self.grid.code.template.copy()
         for name, slot in self.grid.code.specials.items():
             registers[slot] = self.grid.special(name, self.index, warp)
-        return registers
+        return Warp(self, warp, registers)
 
     # asynchronous operations
 
     def start_async(self, pipe: int | None, complete: Callable[[], None]) -> None:
         """Put an operation in flight; with the eager policy it completes at once."""
+        if self.grid.observer is not None:
+            complete = self.grid.observer.started(complete)
         if self.policy.order == "eager":
             complete()
         else:
@@ -93,6 +105,18 @@ class Cta(Access):
             self.report("mbarrier_misuse", message, warp, instruction)
         return barrier
 
+    def multiply(
+        self, places: list[NDArray[np.int64]], start: int, shape: MmaShape, *, accumulate: bool
+    ) -> list[NDArray[np.uint8]]:
+        """One step of the tensor core into the columns of tensor memory from ``start`` on; returns its operands, which
+        lie at ``places`` in shared memory."""
+        operands = [self.shared.data[offsets] for offsets in places]
+        block = self.tmem.data[:, start : start + shape.n]
+        acc = shape.accumulator
+        before = block.astype(np.uint32 if acc == "fp32" else np.uint16) if accumulate else None
+        block[:] = numerics.mma(*operands, machine=self.machine, acc=acc, c=before)  # type: ignore[arg-type]
+        return operands
+
     # the loop
 
     def run(self) -> int:
@@ -112,7 +136,7 @@ class Cta(Access):
                 self.pending.remove(able[choice.operation])
                 able[choice.operation].complete()
             for number in choice.warps:
-                self._run_warp(self.warps[number], choice.quantum)
+                self.run_warp(self.warps[number], choice.quantum)
             turn += 1
             if self.instructions > self.budget:
                 where = ", ".join(f"warp {w.index} at PTX line {self._line(w)}" for w in living if not w.done)
@@ -126,7 +150,8 @@ class Cta(Access):
         instructions = self.grid.code.program.instructions
         return instructions[min(warp.pc, len(instructions) - 1)].line
 
-    def _run_warp(self, warp: Warp, quantum: int) -> None:
+    def run_warp(self, warp: Warp, quantum: int) -> None:
+        """Execute up to ``quantum`` instructions of a warp, or until it must wait."""
         operations = self.grid.code.operations
         executed = 0
         while executed < quantum:
@@ -167,6 +192,7 @@ class Cta(Access):
             self.log.add(
                 "async_in_flight_at_exit", f"{copies} tile loads were never waited for", cta=self.number
             )
+        check_exit(self)
         for index, pipe in self.pipes.items():
             if pipe.clock[pipe.agent] > seen[pipe.agent]:
                 message = f"tensor operations of warp {index} were never waited for"

@@ -1,8 +1,8 @@
 """Instructions to Python operations: the opcode table, operand checks, and the code that a warp runs.
 
 An operation is a function of the warp that returns None (fall through) or one of the signals of ``warp``.
-Builders register themselves in ``OPCODES`` by the full opcode, modifiers included, so an unknown modifier is
-an unknown opcode and an error that names the instruction and its line: nothing is ignored.
+``OPCODES`` holds a builder for each row of the opcode table (``opcodes.table``), by the full opcode with its modifiers,
+so an unknown modifier is an unknown opcode and an error that names the instruction and its line: nothing is ignored.
 """
 
 from __future__ import annotations
@@ -13,26 +13,46 @@ from typing import Any
 
 import numpy as np
 
-from mqa_ref.emulator.memory import SHARED_BASE
+from mqa_ref.emulator.memory import SHARED_BASE, variable_addresses
 from mqa_ref.emulator.ptx import Imm, Instruction, Operand, Program, Reg, Special, Symbol, Vec
 from mqa_ref.emulator.warp import LANES, Lanes, Warp
 from mqa_ref.errors import EmulatorError
 
 Operation = Callable[[Warp], int | None]
 WIDTH_TYPES: dict[int, type[Any]] = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+_ODD_WIDTHS = {"pred": 1, "f16x2": 32, "bf16x2": 32, "f32x2": 64, "bf16": 16}
+_TARGETS = {"wgmma": "sm_90", "tcgen05": "sm_10"}
+_TAKE_THEIR_GUARD = ("bra", "ret", "exit", "trap")
+"""Instructions that part the lanes of a warp by their guard."""
+_GENERATIONS = {"wgmma": "sm_90a", "tcgen05": "sm_100a and its family"}
+"""What .target must begin with for instructions of one generation, and that in words."""
+SHARED_WINDOW = 0x6_8000_0000_0000
+"""What cvta.shared adds to a shared address: where shared memory lies in the generic address space."""
 PARAM_BASE = 0x6_0000_0000_0000
 """Where the parameter space lies in the generic address space."""
 
 
 def width_of(kind: str) -> int:
-    """Bits of a PTX register type; predicates count as one."""
-    return 1 if kind == "pred" else int(kind[1:])
+    """Bits of a PTX type; predicates count as one."""
+    return _ODD_WIDTHS.get(kind) or int(kind[1:])
+
+
+def agrees(register: str, kind: str) -> bool:
+    """May a register declared as ``register`` stand where an instruction wants ``kind``? Untyped bits agree with all of
+    their width, signed with unsigned integers; floats with floats of the same format (PTX ISA, "Operand Type
+    Checking"; packed formats live in untyped registers).
+    """
+    if width_of(register) != width_of(kind):
+        return False
+    classes = [("u" if each[0] in "su" else each) for each in (register, kind)]
+    return classes[0] == classes[1] or register[0] == "b" or kind[0] == "b"
 
 
 @dataclass
 class Code:
     """A decoded program. ``template`` is a fresh register file: program registers, then constants, then special
     registers. ``granule``: bytes of shared memory that the race check tells apart, those of the smallest store.
+    ``table``: the program as the compiled engine runs it, once it has done so.
     """
 
     program: Program
@@ -41,6 +61,7 @@ class Code:
     specials: dict[str, int] = field(default_factory=dict)
     uses_grid_wait: bool = False
     granule: int = 4
+    table: object = field(default=None, compare=False, repr=False)
 
 
 class Decoder:
@@ -50,6 +71,7 @@ class Decoder:
         self.code = Code(program, template=[None] * len(program.registers))
         self.constants: dict[tuple[int, int], int] = {}
         self.parameters = {p.name: p.offset for p in program.parameters}
+        self.variables = variable_addresses(program)
 
     def fail(self, instruction: Instruction, why: str) -> EmulatorError:
         """An error that names the instruction."""
@@ -72,32 +94,42 @@ class Decoder:
             self.code.template.append(None)
         return self.code.specials[name]
 
-    def src(self, instruction: Instruction, operand: Operand, width: int) -> int:
-        """Index of a source operand of ``width`` bits."""
+    def src(self, instruction: Instruction, operand: Operand, kind: int | str) -> int:
+        """Index of a source operand of a PTX type or, of any type, of so many bits."""
+        width = kind if isinstance(kind, int) else width_of(kind)
         if isinstance(operand, Reg):
             if width_of(operand.type) != width:
                 raise self.fail(instruction, f"{operand.name} is {operand.type}, expected {width} bits")
+            if isinstance(kind, str) and not agrees(operand.type, kind):
+                raise self.fail(instruction, f"{operand.name} is {operand.type}, expected {kind}")
             return operand.index
         if isinstance(operand, Imm):
             return self.constant(operand.value, width)
         if isinstance(operand, Special):
             return self.special(operand.name)
         if isinstance(operand, Symbol):
-            return self.constant(self.address_of(instruction, operand.name), width)
+            return self.constant(self.address_of(instruction, operand.name) + operand.offset, width)
         raise self.fail(instruction, "this form of operand is not modelled")
 
     def address_of(self, instruction: Instruction, name: str) -> int:
-        """Address of a shared variable (in the shared window) or of a parameter (generic)."""
+        """Address of a shared variable (in its space), of a variable of the module, or of a parameter (generic)."""
         if name in self.code.program.shared:
             return self.code.program.shared[name] + SHARED_BASE
+        if name in self.variables:
+            return self.variables[name]
         if name in self.parameters:
             return PARAM_BASE + self.parameters[name]
         raise self.fail(instruction, f"{name!r} is not a variable or parameter")
 
-    def dst(self, instruction: Instruction, operand: Operand, width: int) -> int:
-        """Index of a destination register of ``width`` bits; -1 for the sink ``_``."""
+    def dst(self, instruction: Instruction, operand: Operand, kind: int | str) -> int:
+        """Index of a destination register of a PTX type or of so many bits; -1 for the sink ``_``."""
+        width = kind if isinstance(kind, int) else width_of(kind)
         if isinstance(operand, Symbol) and operand.name == "_":
             return -1
+        if isinstance(operand, Reg) and isinstance(kind, str) and width_of(operand.type) == width:
+            if not agrees(operand.type, kind):
+                raise self.fail(instruction, f"{operand.name} is {operand.type}, no {kind} register")
+            return operand.index
         if not isinstance(operand, Reg) or width_of(operand.type) != width:
             shown = getattr(operand, "name", operand)
             raise self.fail(instruction, f"{shown} is no {width}-bit register")
@@ -115,24 +147,13 @@ Builder = Callable[[Decoder, Instruction], Operation]
 OPCODES: dict[str, Builder] = {}
 
 
-def opcode(*names: str) -> Callable[[Builder], Builder]:
-    """Register a builder under full opcode names."""
+def _guarded(operation: Operation, instruction: Instruction, guard_register: Reg) -> Operation:
+    from mqa_ref.emulator.opcodes.arith import value
 
-    def register(builder: Builder) -> Builder:
-        for name in names:
-            if name in OPCODES:
-                raise AssertionError(f"opcode {name} is in the table twice")
-            OPCODES[name] = builder
-        return builder
+    index, negated = guard_register.index, guard_register.negated
 
-    return register
-
-
-def _guarded(operation: Operation, index: int, negated: bool) -> Operation:
     def run(warp: Warp) -> int | None:
-        guard = warp.regs[index]
-        if guard is None:
-            return operation(warp)
+        guard = value(warp, index, instruction)
         active = warp.mask & (~guard if negated else guard)
         count = np.count_nonzero(active)
         if count == 0:
@@ -157,17 +178,22 @@ def _store_bytes(name: str) -> int:
 def decode(program: Program) -> Code:
     """Build the operations of a program. Raises EmulatorError for the first instruction that is not modelled."""
     from mqa_ref.emulator import opcodes
+    from mqa_ref.emulator.opcodes.table import explain_unknown
 
     opcodes.load()
     decoder = Decoder(program)
     for instruction in program.instructions:
         builder = OPCODES.get(instruction.opcode)
         if builder is None:
-            raise decoder.fail(instruction, f"opcode {instruction.opcode!r} is not modelled")
+            raise decoder.fail(instruction, explain_unknown(instruction.opcode))
+        family = instruction.opcode.split(".")[0]
+        if program.target and not program.target.startswith(_TARGETS.get(family, "")):
+            raise decoder.fail(
+                instruction, f"{family} exists on {_GENERATIONS[family]} only, not on {program.target}"
+            )
         operation = builder(decoder, instruction)
-        is_branch = instruction.opcode in ("bra", "bra.uni")
-        if instruction.guard is not None and not is_branch:
-            operation = _guarded(operation, instruction.guard.index, instruction.guard.negated)
+        if instruction.guard is not None and family not in _TAKE_THEIR_GUARD:
+            operation = _guarded(operation, instruction, instruction.guard)
         decoder.code.operations.append(operation)
         decoder.code.granule = min(decoder.code.granule, _store_bytes(instruction.opcode))
         decoder.code.uses_grid_wait |= instruction.opcode == "griddepcontrol.wait"

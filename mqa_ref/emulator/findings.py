@@ -5,7 +5,8 @@ Kinds of severity "error": ``race_shared``, ``race_tmem``, ``uninitialised_share
 ``mbarrier_tx_range``, ``global_out_of_bounds``, ``shared_out_of_bounds``, ``misaligned``, ``input_written``,
 ``global_write_conflict``, ``global_other_row``, ``read_before_griddepcontrol_wait``,
 ``async_in_flight_at_exit``, ``tmem_misuse``, ``tmem_freed_in_use``, ``tmem_leak``, ``tmem_load_not_waited``,
-``contracted_mul_add``. Of severity "info": ``tma_out_of_range_fill``, ``contractible_mul_add``.
+``wgmma_misuse``, ``wgmma_not_fenced``, ``wgmma_not_waited``, ``proxy_not_fenced``, ``race_global``, ``sync_misuse``,
+``trap``, ``contracted_mul_add``. Of severity "info": ``tma_out_of_range_fill``, ``contractible_mul_add``.
 """
 
 from __future__ import annotations

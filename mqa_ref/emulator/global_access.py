@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mqa_ref.emulator.barriers import MBarrier
-from mqa_ref.emulator.clocks import Shadow
-from mqa_ref.emulator.memory import GlobalMemory, SharedMemory
+from mqa_ref.emulator.clocks import Clock, Shadow, Where
+from mqa_ref.emulator.global_shadow import Clash, Touch
+from mqa_ref.emulator.memory import Allocation, GlobalMemory, SharedMemory
 from mqa_ref.emulator.ptx import Instruction
 from mqa_ref.emulator.warp import LANES, Warp
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from mqa_ref.emulator.findings import FindingLog
     from mqa_ref.emulator.machine import Grid
     from mqa_ref.emulator.tmem import TensorMemory
+    from mqa_ref.emulator.wgmma import WarpGroup
 
 Addresses = NDArray[np.int64]
 
@@ -35,6 +37,7 @@ class GlobalAccess:
     barriers: dict[int, MBarrier]
     barrier_bytes: NDArray[np.bool_]
     warps: list[Warp]
+    groups: dict[int, WarpGroup]
 
     def report(self, kind: str, message: str, warp: Warp, instruction: Instruction) -> None:
         """Record a finding of this CTA."""
@@ -71,6 +74,8 @@ class GlobalAccess:
             if allocation.share is not None and not allocation.share(self.number)[offsets].all():
                 message = f"a load reads a part of {allocation.name} that belongs to rows of other CTAs"
                 self.report("global_other_row", message, warp, instruction)
+            if allocation.writable:
+                self.record_load(allocation, offsets.ravel(), warp.index, warp.clock, warp, instruction)
             return out
         for lane in warp.mask.nonzero()[0].tolist():
             address = int(addresses[lane])
@@ -81,33 +86,96 @@ class GlobalAccess:
                     "global_out_of_bounds", f"a load of {size} bytes reads {where}", warp, instruction
                 )
                 continue
-            out[lane] = found.data[address - found.address : address - found.address + size]
+            at = slice(address - found.address, address - found.address + size)
+            out[lane] = found.data[at]
+            if found.writable:
+                self.record_load(found, at, warp.index, warp.clock, warp, instruction)
         return out
 
     def store_global(
         self, warp: Warp, addresses: Addresses, raw: NDArray[np.uint8], instruction: Instruction
     ) -> None:
-        """Store the rows of ``raw`` [32, size] of the active lanes."""
+        """Store the rows of ``raw`` [32, size] of the active lanes; of lanes that name one place the last counts."""
         size = raw.shape[1]
-        for lane in warp.mask.nonzero()[0].tolist():
-            address = int(addresses[lane])
+        active = addresses if warp.full else addresses[warp.mask]
+        rows = raw if warp.full else raw[warp.mask]
+        self._check_alignment(active, size, warp, instruction)
+        low, high = int(active.min()), int(active.max()) + size
+        allocation = self.memory.find(low, high - low)
+        if allocation is not None:
+            self._store_rows(allocation, active, rows, warp, instruction)
+            return
+        for address, row in zip(active.tolist(), rows, strict=True):
             found = self.memory.find(address, size)
             if found is None:
                 message = f"a store of {size} bytes writes {self.memory.nearest(address + size - 1)}"
                 self.report("global_out_of_bounds", message, warp, instruction)
                 continue
-            if not found.writable:
-                self.report("input_written", f"a store goes to the input {found.name}", warp, instruction)
-                continue
-            at = slice(address - found.address, address - found.address + size)
-            others = found.owner[at]
-            if (others >= 0).any() and (others != self.number).any():
-                message = f"byte {at.start} of {found.name} was also written by CTA {int(others.max())}"
-                self.report("global_write_conflict", message, warp, instruction)
-            found.data[at] = raw[lane]
-            found.owner[at] = self.number
-            found.stores[at] += found.stores[at] < 255
-        self._check_alignment(addresses[warp.mask], size, warp, instruction)
+            self._store_rows(found, np.array([address]), row[None], warp, instruction)
+
+    def _store_rows(
+        self,
+        found: Allocation,
+        active: Addresses,
+        rows: NDArray[np.uint8],
+        warp: Warp,
+        instruction: Instruction,
+    ) -> None:
+        if not found.writable:
+            self.report("input_written", f"a store goes to the input {found.name}", warp, instruction)
+            return
+        where = ((active - found.address)[:, None] + np.arange(rows.shape[1])).ravel()
+        found.data[where] = rows.ravel()
+        if (found.data[where] != rows.ravel()).any():
+            message = f"lanes of one store write different values to one byte of {found.name}"
+            self.report("race_global", message, warp, instruction)
+        self.record_store(found, where, warp, instruction)
+
+    def record_store(self, found: Allocation, where: Where, warp: Warp, instruction: Instruction) -> None:
+        """Remember a store to bytes of a buffer, and report an earlier access that is not ordered before it."""
+        touch = Touch(self.number, warp.index, warp.clock, instruction.line)
+        clash = found.shadow.write(where, touch) if self.grid.sanitize else None
+        found.owner[where] = self.number
+        counts = found.stores[where]
+        found.stores[where] = counts + (counts < 255)
+        if clash is None:
+            return
+        if clash.kind == "write-write" and clash.cta != self.number:
+            message = (
+                f"byte {clash.byte} of {found.name} was also written by CTA {clash.cta}{self._earlier(clash)}"
+            )
+            self.report("global_write_conflict", message, warp, instruction)
+        else:
+            self.report("race_global", self._clash_words(clash, found), warp, instruction)
+
+    def record_load(
+        self, found: Allocation, where: Where, agent: int, clock: Clock, warp: Warp, instruction: Instruction
+    ) -> None:
+        """Remember a read of bytes of a buffer that the kernel may write, and report a write that is not ordered."""
+        if not self.grid.sanitize:
+            return
+        clash = found.shadow.read(where, Touch(self.number, agent, clock, instruction.line))
+        if clash is not None:
+            self.report("race_global", self._clash_words(clash, found), warp, instruction)
+
+    def _earlier(self, clash: Clash) -> str:
+        """Where the earlier access stands, in words."""
+        program = self.grid.code.program
+        found = next((i for i in program.instructions if i.line == clash.line), None)
+        if found is None:
+            return ""
+        source = program.source_of(found)
+        return f" at PTX line {clash.line}" + (f" ({source})" if source else "")
+
+    def _clash_words(self, clash: Clash, found: Allocation) -> str:
+        who = (
+            "this CTA"
+            if clash.cta == self.number
+            else "several CTAs"
+            if clash.cta < 0
+            else f"CTA {clash.cta}"
+        )
+        return f"{clash.kind} race on byte {clash.byte} of {found.name} with an access of {who}{self._earlier(clash)}"
 
     def _check_alignment(self, active: Addresses, size: int, warp: Warp, instruction: Instruction) -> None:
         if np.bitwise_or.reduce(active) & (size - 1):

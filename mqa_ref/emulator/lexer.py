@@ -16,9 +16,9 @@ _TOKEN = re.compile(
     (?P<space>[ \t\r]+)
   | (?P<newline>\n)
   | (?P<comment>//[^\n]*|/\*.*?\*/)
-  | (?P<string>"[^"\n]*")
+  | (?P<string>"(?:[^"\\\n]|\\.)*")
   | (?P<float>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16})
-  | (?P<number>0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+\.\d+(?:[eE][+-]?\d+)?|\d+U?)
+  | (?P<number>0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+\.\d*(?:[eE][+-]?\d+)?|\d+U?)
   | (?P<name>[A-Za-z_$%.][\w$%.]*(?:::[\w$.]+)*)
   | (?P<punct>[@!{}\[\],;:+\-|()<>=*])
     """,
@@ -28,11 +28,15 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token: ``kind`` is "name", "number", "float", "string" or "punct"; ``line`` is 1-based."""
+    """One token: ``kind`` is "name", "number", "float", "string" or "punct"; ``line`` is 1-based, ``start`` and ``end``
+    are places in the text.
+    """
 
     kind: str
     text: str
     line: int
+    start: int = 0
+    end: int = 0
 
 
 def tokenize(ptx: str) -> list[Token]:
@@ -49,7 +53,7 @@ def tokenize(ptx: str) -> list[Token]:
         elif kind == "comment":
             line += text.count("\n")
         elif kind != "space":
-            tokens.append(Token(kind, text, line))
+            tokens.append(Token(kind, text, line, position, match.end()))
         position = match.end()
     return tokens
 
@@ -58,6 +62,7 @@ class TokenStream:
     """The tokens of a PTX text, taken one by one."""
 
     def __init__(self, ptx: str) -> None:
+        self.ptx = ptx
         self.lines = ptx.split("\n")
         self.tokens = tokenize(ptx)
         self.at = 0
@@ -93,12 +98,29 @@ class TokenStream:
         """An error that shows the line."""
         return EmulatorError(f"PTX line {line}: {what} in: {self.lines[line - 1].strip()}")
 
-    def skip_line(self, line: int) -> None:
-        """Drop the rest of a line."""
-        while (token := self.peek()) is not None and token.line == line:
-            self.at += 1
+    def accept_integer(self) -> bool:
+        """Drop the next token if it is an integer constant."""
+        token = self.peek()
+        if token is None or token.kind != "number":
+            return False
+        self.at += 1
+        return True
 
     def integer(self) -> int:
         """Take an integer constant."""
         token = self.next()
-        return int(token.text.rstrip("U"), 0)
+        value = integer_of(token.text) if token.kind == "number" else None
+        if value is None:
+            raise self.error(token.line, f"{token.text!r} is no integer constant")
+        return value
+
+
+def integer_of(text: str) -> int | None:
+    """The value of an integer constant: decimal, 0x hexadecimal, 0b binary or 0 octal, with or without U (PTX ISA,
+    "Integer Constants"); None for any other text.
+    """
+    digits = text.rstrip("U")
+    try:
+        return int(digits, 8 if len(digits) > 1 and digits.isdigit() and digits[0] == "0" else 0)
+    except ValueError:
+        return None

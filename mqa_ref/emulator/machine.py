@@ -9,17 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from mqa_ref.emulator.contraction import exposed_pairs
-from mqa_ref.emulator.cta import Cta
 from mqa_ref.emulator.decode import PARAM_BASE, Code
+from mqa_ref.emulator.engines import cta_maker
 from mqa_ref.emulator.findings import FindingLog
 from mqa_ref.emulator.host import LaunchCall
 from mqa_ref.emulator.memory import GlobalMemory
+from mqa_ref.emulator.observe import Observer, observed
 from mqa_ref.emulator.policy import Policy
 from mqa_ref.emulator.tensormap import TensorMap, decode_tensor_map
 from mqa_ref.emulator.warp import LANES, Lanes
 from mqa_ref.errors import EmulatorError
 from mqa_ref.findings import Finding
 from mqa_ref.numerics import MachineModel
+from mqa_ref.numerics.environment import check_environment
 
 MAX_SHARED_BYTES = 232448
 """Dynamic shared memory a CTA can have on SM100 (CUDA C++ Programming Guide, "Technical Specifications")."""
@@ -45,15 +47,21 @@ class Grid:
         self.code, self.memory, self.machine = code, memory, machine
         self.extent, self.block = call.grid, call.block
         self.shared_bytes = code.program.shared_static_bytes + call.shared_bytes
+        self.dynamic_bytes = call.shared_bytes
         self.parameters = call.parameters
         self.overlaps = call.overlaps or code.uses_grid_wait
         self.log = FindingLog(code.program)
+        self.observer: Observer | None = None
+        self.sanitize = True
         self._maps: dict[int, TensorMap] = {}
         self._thread_registers: dict[tuple[str, int], Lanes] = {}
         required = code.program.required_threads
         threads = call.block[0] * call.block[1] * call.block[2]
         if required is not None and threads != required:
             raise EmulatorError(f"launched with {threads} threads a CTA, the PTX requires {required}")
+        limit = code.program.max_threads
+        if limit is not None and threads > limit:
+            raise EmulatorError(f"launched with {threads} threads a CTA, the PTX allows {limit}")
         if self.shared_bytes > MAX_SHARED_BYTES:
             raise EmulatorError(
                 f"{self.shared_bytes} bytes of shared memory asked for, {MAX_SHARED_BYTES} exist"
@@ -62,13 +70,14 @@ class Grid:
     def special(self, name: str, index: tuple[int, int, int], warp: int) -> Lanes:
         """Value of a special register in one warp of the CTA at ``index`` (PTX ISA, "Special Registers")."""
         axis = "xyz".find(name[-1])
-        if name.startswith("%tid.") or name in ("%laneid", "%warpid"):
+        if name.startswith(("%tid.", "%lanemask_")) or name in ("%laneid", "%warpid"):
             if (name, warp) not in self._thread_registers:
                 self._thread_registers[name, warp] = _thread_register(name, warp, self.block)
             return self._thread_registers[name, warp]
         per_axis = {"%ctaid": index, "%nctaid": self.extent, "%ntid": self.block}
         per_axis |= {"%cluster_ctaid": (0, 0, 0), "%cluster_nctaid": (1, 1, 1)}
         single = {"%cluster_ctarank": 0, "%cluster_nctarank": 1}
+        single |= {"%total_smem_size": self.shared_bytes, "%dynamic_smem_size": self.dynamic_bytes}
         stem = name.rpartition(".")[0]
         if name in single:
             return np.full(LANES, single[name], np.uint32)
@@ -96,6 +105,12 @@ def _thread_register(name: str, warp: int, block: tuple[int, int, int]) -> Lanes
         "%laneid": thread % LANES,
         "%warpid": thread // LANES,
     }
+    lane = thread % LANES
+    values |= {"%lanemask_eq": 1 << lane, "%lanemask_lt": (1 << lane) - 1, "%lanemask_le": (2 << lane) - 1}
+    everyone = (1 << LANES) - 1
+    values |= {"%lanemask_ge": everyone & ~((1 << lane) - 1), "%lanemask_gt": everyone & ~((2 << lane) - 1)}
+    if name not in values:
+        raise EmulatorError(f"special register {name} is not modelled")
     return values[name].astype(np.uint32)
 
 
@@ -108,14 +123,24 @@ def run_grid(
     order: str = "eager",
     seed: int = 0,
     budget: int,
+    engine: str = "compiled",
+    sanitize: bool = True,
     progress: Callable[[int, int], None] | None = None,
+    observer: Observer | None = None,
 ) -> Outcome:
     """Execute a launch CTA by CTA.
 
     ``budget`` bounds the warp instructions of each CTA: past it the CTA is stopped with the finding "runaway".
-    ``progress`` is called with (CTAs done, CTAs). Raises EmulatorError for anything that is not modelled.
+    ``engine``: "compiled" or "interpreter", which give the same outcome; see ``mqa_ref.emulator.compiled``.
+    ``sanitize``: False looks for no races and no reads of what was never written in shared and tensor memory.
+    ``progress`` is called with (CTAs done, CTAs). With an ``observer`` only the CTA that it watches
+    is run, by the interpreter. Raises EmulatorError for anything that is not modelled, OracleError when this thread's
+    arithmetic is not what the emulator relies on.
     """
-    grid = Grid(code, call, memory, machine)
+    check_environment()
+    grid = Grid(code if observer is None else observed(code, observer), call, memory, machine)
+    grid.observer, grid.sanitize = observer, sanitize
+    memory.place_variables(code.program)
     for pair in exposed_pairs(code.program):
         kind = "contracted_mul_add" if pair.certain else "contractible_mul_add"
         message = (
@@ -124,12 +149,16 @@ def run_grid(
         grid.log.add(kind, message, instruction=pair.product)
     started = time.perf_counter()
     instructions, number = 0, 0
+    make = cta_maker(grid, engine)
     total = call.grid[0] * call.grid[1] * call.grid[2]
     for z in range(call.grid[2]):
         for y in range(call.grid[1]):
             for x in range(call.grid[0]):
-                policy = Policy(order, seed + number)
-                instructions += Cta(grid, (x, y, z), number, policy, budget).run()
+                if observer is None or observer.cta == number:
+                    cta = make((x, y, z), number, Policy(order, seed + number), budget)
+                    instructions += cta.run()
+                    if observer is not None:
+                        observer.finished(cta)
                 number += 1
                 if progress is not None:
                     progress(number, total)

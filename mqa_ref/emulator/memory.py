@@ -13,11 +13,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from mqa_ref.emulator.global_shadow import GlobalShadow
+from mqa_ref.emulator.ptx import Program
 from mqa_ref.errors import EmulatorError
 
 SHARED_BASE = 1024
 _FIRST_ADDRESS = 0x7_0000_0000_0000
 _SPACING = 1 << 40
+_VARIABLES = 0x5_0000_0000_0000
 
 Bytes = NDArray[np.uint8]
 Share = Callable[[int], NDArray[np.bool_]]
@@ -41,11 +44,13 @@ class Allocation:
     share: Share | None = None
     stores: Bytes = field(init=False)
     owner: NDArray[np.int32] = field(init=False)
+    shadow: GlobalShadow = field(init=False)
 
     def __post_init__(self) -> None:
         size = self.data.size if self.writable else 0
         self.stores = np.zeros(size, np.uint8)
         self.owner = np.full(size, -1, np.int32)
+        self.shadow = GlobalShadow(size)
 
     @property
     def end(self) -> int:
@@ -53,11 +58,32 @@ class Allocation:
         return self.address + self.data.size
 
 
+def variable_addresses(program: Program) -> dict[str, int]:
+    """Where the variables of the module lie; far from every buffer, one after the other, aligned, none touching."""
+    found, at = {}, _VARIABLES
+    for variable in program.variables:
+        at = -(-at // variable.align) * variable.align
+        found[variable.name] = at
+        at += max(len(variable.data), 1) + 64
+    return found
+
+
 class GlobalMemory:
     """All allocations of one launch."""
 
     def __init__(self) -> None:
         self.allocations: list[Allocation] = []
+        self.variables: list[Allocation] = []
+
+    def place_variables(self, program: Program) -> None:
+        """Give the module's variables in the global and constant spaces their first values, at their addresses."""
+        addresses = variable_addresses(program)
+        self.variables = [
+            Allocation(
+                each.name, addresses[each.name], np.frombuffer(each.data, np.uint8).copy(), each.writable
+            )
+            for each in program.variables
+        ]
 
     def add(
         self, name: str, data: Bytes, *, writable: bool, offset: int = 0, share: Share | None = None
@@ -76,7 +102,7 @@ class GlobalMemory:
         """The allocation that holds all of [address, address + size), or None."""
         index = (address - _FIRST_ADDRESS) // _SPACING
         if not 0 <= index < len(self.allocations):
-            return None
+            return next((v for v in self.variables if v.address <= address and address + size <= v.end), None)
         allocation = self.allocations[index]
         return allocation if allocation.address <= address and address + size <= allocation.end else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mqa_ref.emulator.lexer import TokenStream
+from mqa_ref.emulator.lexer import TokenStream, integer_of
 from mqa_ref.emulator.ptx import Addr, Imm, Operand, Pair, Reg, Special, Symbol, Vec
 
 
@@ -68,24 +68,43 @@ class OperandParser(TokenStream):
         if token.kind == "float":
             return Imm(int(token.text[2:], 16), is_bits=True)
         if token.kind == "number":
-            if "." in token.text:
+            value = integer_of(token.text)
+            if value is None:
                 raise self.error(token.line, f"the decimal constant {token.text} is not modelled")
-            return Imm(int(token.text.rstrip("U"), 0))
+            return Imm(value)
         if token.kind != "name":
             raise self.error(token.line, f"{token.text!r} is not an operand")
         found = self.register(token.text)
         if found is not None:
             return found
-        return Special(token.text) if token.text.startswith("%") else Symbol(token.text)
+        if token.text.startswith("%"):
+            return Special(token.text)
+        return Symbol(token.text, self.signed() if self.followed_by_sign() else 0)
+
+    def followed_by_sign(self) -> bool:
+        """Does a constant that is added or subtracted come next?"""
+        token = self.peek()
+        return token is not None and token.text in ("+", "-")
+
+    def signed(self) -> int:
+        """Take +constant, -constant or +-constant."""
+        negative = not self.accept("+")
+        if negative:
+            self.expect("-")
+        elif self.accept("-"):
+            negative = True
+        return -self.integer() if negative else self.integer()
 
     def address(self) -> Addr:
         """The rest of an address, its bracket already taken."""
         base = self.simple()
         offset = 0
         coordinates: Vec | None = None
-        if self.accept("+"):
-            offset = -self.integer() if self.accept("-") else self.integer()
-        elif self.accept(","):
+        if isinstance(base, Symbol):
+            base, offset = Symbol(base.name), base.offset
+        elif self.followed_by_sign():
+            offset = self.signed()
+        if self.accept(","):
             vector = self.simple()
             if not isinstance(vector, Vec):
                 raise self.error(self.tokens[self.at - 1].line, "tensor coordinates are expected in braces")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mqa_ref import numerics
 from mqa_ref.emulator.descriptors import decode_instruction, decode_matrix
 from mqa_ref.emulator.ptx import Instruction
 from mqa_ref.emulator.tmem import COLUMNS, PARTS, TensorMemory
@@ -67,7 +66,7 @@ def _execute(product: Product) -> None:
     cta = warp.cta
     pipe = cta.pipe(warp)
     shape = decode_instruction(product.shape)
-    operands = []
+    places = []
     for bits, rows in ((product.a, shape.m), (product.b, shape.n)):
         place = cta.operand_place(decode_matrix(bits), rows, K_BYTES)
         if place is None:
@@ -76,7 +75,7 @@ def _execute(product: Product) -> None:
             return
         offsets, granules = place
         cta.read_shared_shadow(granules, pipe.agent, pipe.clock, warp, instruction)
-        operands.append(cta.shared.data[offsets])
+        places.append(offsets)
     lane, start = product.d >> 16, product.d & 0xFFFF
     if lane or start + shape.n > COLUMNS:
         message = (
@@ -84,16 +83,15 @@ def _execute(product: Product) -> None:
         )
         cta.report("tmem_misuse", message, warp, instruction)
         return
-    block = cta.tmem.data[:, start : start + shape.n]
-    narrow = np.uint32 if shape.accumulator == "fp32" else np.uint16
-    before = block.astype(narrow) if product.accumulate else None
     if cta.check_tmem_owned(start, shape.n, warp, instruction):
         for part in range(PARTS):
             where = TensorMemory.granules(part, start, shape.n)
             if product.accumulate:
                 cta.check_tmem(cta.tmem.shadow.read(where, pipe.agent, pipe.clock), warp, instruction)
             cta.check_tmem(cta.tmem.shadow.write(where, pipe.agent, pipe.clock), warp, instruction)
-    block[:] = numerics.mma(operands[0], operands[1], machine=cta.machine, acc=shape.accumulator, c=before)  # type: ignore[arg-type]
+    operands = cta.multiply(places, start, shape, accumulate=product.accumulate)
+    if cta.grid.observer is not None:
+        cta.grid.observer.product(product, start, operands, cta.tmem.data[:, start : start + shape.n])
 
 
 def granules_of(offsets: NDArray[np.int64], granule: int) -> NDArray[np.int64]:

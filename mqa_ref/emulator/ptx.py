@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,10 @@ class Special:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """The name of a variable, parameter or label."""
+    """The name of a variable, parameter or label, with a constant number of bytes added to its address."""
 
     name: str
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +92,23 @@ class Parameter:
     offset: int
 
 
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of the module in the global or the constant space: its bytes, and whether it may be written."""
+
+    name: str
+    data: bytes
+    align: int
+    writable: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
     """A parsed kernel.
 
     ``registers``: declared type per register index. ``shared``: statically or dynamically sized shared
-    symbols and their byte offset (an extern array has the offset behind all static ones). ``max_threads`` is
-    .reqntid / .maxntid, or None.
+    symbols and their byte offset (an extern array has the offset behind all static ones). ``required_threads`` is
+    what .reqntid asks for and ``max_threads`` the bound of .maxntid, or None. ``target``: .target, such as "sm_90a".
     """
 
     name: str
@@ -107,13 +119,18 @@ class Program:
     shared_static_bytes: int = 0
     required_threads: int | None = None
     files: dict[int, str] = field(default_factory=dict)
+    max_threads: int | None = None
+    variables: tuple[Variable, ...] = ()
+    target: str = ""
 
     def source_of(self, instruction: Instruction) -> str | None:
-        """Where the instruction comes from in the source of the kernel, as "file:line", where the compiler tells."""
+        """Where the instruction comes from in the source of the kernel, as "file:line" with the file's bare name, where
+        the compiler tells.
+        """
         if instruction.source is None:
             return None
         number, line = instruction.source
-        return f"{self.files.get(number, '?')}:{line}"
+        return f"{PurePosixPath(self.files.get(number, '?')).name}:{line}"
 
     @property
     def parameter_bytes(self) -> int:

@@ -6,7 +6,7 @@ fields were derived by compiling shapes that differ in one thing (tests/emulator
 that), standing: observed with nvidia-cutlass-dsl 4.8.1. Words are 32-bit:
 
     0, 1    global address
-    2       bits 4-6 rank - 1, bits 7-10 element type (CUtensorMapDataType), bits 13-14 swizzle (0 none, 3 = 128 bytes)
+    2       bits 4-6 rank - 1, bits 7-10 element type (CUtensorMapDataType), bits 13-14 swizzle (CUtensorMapSwizzle)
     3 .. 6  strides of dimensions 1 .. 4 in units of 16 bytes
     8 .. 12 sizes of dimensions 0 .. 4, minus one
     13, 14, 15: the top byte of word 13 and the four bytes of word 14 are the box sizes of dimensions 0 .. 4, minus one
@@ -29,7 +29,9 @@ ELEMENT_BYTES = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 8, 9: 2}
 """CUtensorMapDataType -> bytes (CUDA driver API, cuda.h): uint8, uint16, uint32, int32, uint64, int64, fp16,
 fp32, fp64, bf16.
 """
-SWIZZLE_NONE, SWIZZLE_128 = 0, 3
+SWIZZLE_NONE, SWIZZLE_32, SWIZZLE_64, SWIZZLE_128 = 0, 1, 2, 3
+"""CUtensorMapSwizzle: none, or the bytes after which the pattern of 16-byte pieces repeats along dimension 0."""
+UINT8, FLOAT32 = 0, 7
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,6 @@ def decode_tensor_map(raw: bytes) -> TensorMap:
     swizzle = words[2] >> 13 & 3
     if kind not in ELEMENT_BYTES or rank > 5:
         raise EmulatorError(f"tensor map: element type {kind} or rank {rank} is not modelled")
-    if swizzle not in (SWIZZLE_NONE, SWIZZLE_128):
-        raise EmulatorError(f"tensor map: swizzle mode {swizzle} is not modelled")
     if words[7] or words[13] & 0xFFFFFF or words[15]:
         raise EmulatorError("tensor map: element strides, interleave or long strides are not modelled")
     boxes = raw[13 * 4 + 3 : 13 * 4 + 8]
@@ -74,13 +74,30 @@ def decode_tensor_map(raw: bytes) -> TensorMap:
     )
 
 
+def encode_tensor_map(tensor: TensorMap, kind: int) -> bytes:
+    """The 128 bytes that ``decode_tensor_map`` reads; ``kind``: CUtensorMapDataType. Only its fields are set, so these
+    are not the bytes of a driver, which a GPU wants."""
+    rank = len(tensor.sizes)
+    words = [0] * 32
+    words[0], words[1] = tensor.address & 0xFFFFFFFF, tensor.address >> 32
+    words[2] = rank - 1 << 4 | kind << 7 | tensor.swizzle << 13
+    for dimension, stride in enumerate(tensor.strides):
+        words[3 + dimension] = stride // 16
+    for dimension, size in enumerate(tensor.sizes):
+        words[8 + dimension] = size - 1
+    raw = bytearray(struct.pack("<32I", *words))
+    for dimension, box in enumerate(tensor.box):
+        raw[13 * 4 + 3 + dimension] = box - 1
+    return bytes(raw)
+
+
 def swizzled(address: NDArray[np.int64], mode: int) -> NDArray[np.int64]:
-    """Shared-memory address after the swizzle: 128-byte mode XORs address bits 4-6 with bits 7-9 (PTX ISA,
-    "Swizzling modes").
+    """Shared-memory address after the swizzle: the 128-byte mode XORs address bits 4-6 with bits 7-9, the 64-byte mode
+    bits 4-5 with 7-8, the 32-byte mode bit 4 with bit 7 (PTX ISA, "Swizzling modes").
     """
     if mode == SWIZZLE_NONE:
         return address
-    return address ^ ((address >> 7 & 7) << 4)
+    return address ^ ((address >> 7 & (1 << mode) - 1) << 4)
 
 
 @dataclass(frozen=True)

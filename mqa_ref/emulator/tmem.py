@@ -25,16 +25,14 @@ class TensorMemory:
     owned no more.
     """
 
-    readers: int
+    shadow: Shadow
     data: NDArray[np.uint32] = field(init=False)
-    shadow: Shadow = field(init=False)
     allocated: dict[int, int] = field(default_factory=dict)
     freed: dict[int, int] = field(default_factory=dict)
     relinquished: bool = False
 
     def __post_init__(self) -> None:
         self.data = np.zeros((LANE_COUNT, COLUMNS), np.uint32)
-        self.shadow = Shadow(PARTS * COLUMNS, self.readers)
 
     def allocate(self, columns: int) -> int | None:
         """First start column with room for ``columns``, or None when tensor memory is full."""

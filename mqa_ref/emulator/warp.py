@@ -59,7 +59,8 @@ class Warp:
     """State of one warp. ``regs[i]`` holds a 32-element array, or None while register i was never written.
 
     ``watched`` holds the registers whose reads need a look: for one written by some lanes only the mask of
-    those lanes, for one that an asynchronous load is still filling None.
+    those lanes, for one that an asynchronous load or product is still filling None. ``owned`` maps the registers that
+    are accumulators of a product in flight to that product; their writes need a look too.
     """
 
     def __init__(self, cta: Cta, index: int, regs: list[Lanes | None]) -> None:
@@ -73,18 +74,30 @@ class Warp:
         self.waiting: Wait | None = None
         self.others: list[Fragment] = []
         self.watched: dict[int, Mask | None] = {}
+        self.owned: dict[int, object] = {}
+        self.proxy_fences: list[Clock] = []
         self.clock: Clock = new_clock()
         self.clock[index] = 1
         self.done = False
         self.past_grid_wait = False
         self.loads: list[PendingLoad] = []
+        self.stores: list[tuple[slice, Instruction]] = []
         self.flying = False
+        self.gave_up = False
         self.instructions = 0
+
+    def gives_up(self) -> bool:
+        """Does a wait for an mbarrier end before its phase does? A try_wait may, after a time limit; in the order
+        "random" every other one that has to wait does, so that a wait with no loop around it is seen."""
+        self.gave_up = self.cta.policy.order == "random" and not self.gave_up
+        return self.gave_up
 
     # registers
 
     def put(self, index: int, value: Lanes) -> None:
         """Write a register for the active lanes."""
+        if self.owned and index in self.owned:
+            self.cta.report_owned(self, index)
         if self.full:
             self.regs[index] = value
             if self.watched:
@@ -110,6 +123,23 @@ class Warp:
             return True
         written = self.watched.get(index)
         return written is not None and bool((self.mask & ~written).any())
+
+    def unwritten(self, index: int) -> Mask | None:
+        """The lanes for which a register was never written; None when there is none."""
+        if self.regs[index] is None:
+            return FULL
+        written = self.watched.get(index) if self.watched else None
+        return None if written is None else ~written
+
+    def undefine(self, index: int, lanes: Mask) -> None:
+        """A register has no value for these lanes any more."""
+        written = self.watched.get(index)
+        left = (FULL if written is None else written) & ~lanes
+        if left.any():
+            self.watched[index] = left
+        else:
+            self.watched.pop(index, None)
+            self.regs[index] = None
 
     def fly(self, indices: Iterable[int]) -> None:
         """These registers are being loaded."""

@@ -16,7 +16,7 @@ from mqa_ref.findings import Finding
 
 PROLOGUE = """
 .version 8.8
-.target sm_100a
+.target {target}
 .address_size 64
 .extern .shared .align 1024 .b8 dyn[];
 .visible .entry kernel(.param .u64 in_ptr, .param .u64 out_ptr)
@@ -73,17 +73,19 @@ def bench() -> Bench:
         budget: int = 20_000,
         out_bytes: int | None = None,
         overlaps: bool = False,
+        target: str = "sm_100a",
+        engine: str = "compiled",
     ) -> Ran:
         threads = warps * 32
-        code = decode(parse(PROLOGUE.format(threads=threads) + body + "\nret;\n}\n"))
+        code = decode(parse(PROLOGUE.format(threads=threads, target=target) + body + "\nret;\n}\n"))
         memory = GlobalMemory()
         given = np.zeros(8, np.uint8) if data is None else np.frombuffer(data.tobytes(), np.uint8).copy()
         source = memory.add("in", given, writable=False)
         out = np.zeros(threads * 8 if out_bytes is None else out_bytes, np.uint8)
-        target = memory.add("out", out, writable=True)
-        parameters = struct.pack("<QQ", source.address, target.address)
+        results = memory.add("out", out, writable=True)
+        parameters = struct.pack("<QQ", source.address, results.address)
         call = LaunchCall((1, 1, ctas), (threads, 1, 1), shared, parameters, overlaps)
-        outcome = run_grid(code, call, memory, order=order, seed=seed, budget=budget)
+        outcome = run_grid(code, call, memory, order=order, seed=seed, budget=budget, engine=engine)
         assert outcome.ctas == ctas
         return Ran(out, outcome.findings)
 

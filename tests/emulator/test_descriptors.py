@@ -10,6 +10,7 @@ from mqa_ref.emulator.descriptors import (
     MmaShape,
     decode_instruction,
     decode_matrix,
+    decode_matrix_sm90,
     operand_addresses,
 )
 from mqa_ref.errors import EmulatorError
@@ -78,3 +79,25 @@ def test_m_64_is_refused() -> None:
 def test_n_that_is_no_multiple_of_16_is_refused(n: int) -> None:
     with pytest.raises(EmulatorError, match=f"N {n}"):
         decode_instruction(8 << 24 | n >> 3 << 17 | 1 << 4)
+
+
+@pytest.mark.parametrize("offset", range(8))
+def test_a_base_offset_lets_the_pattern_begin_at_the_matrix(offset: int) -> None:
+    """An H200 gave the products of such operands for each offset: 16-byte piece c of row r lies at c XOR r mod 8,
+    counted from the start of the matrix, which is 128 * offset bytes past a multiple of 1024.
+    """
+    start = 4096 + 128 * offset
+    bits = start >> 4 | 1024 >> 4 << 32 | offset << 49 | 1 << 62
+    found = operand_addresses(decode_matrix_sm90(bits), 24, 128)
+    for row, column in ((0, 0), (1, 0), (3, 17), (7, 127), (9, 40), (23, 95)):
+        line = start + row // 8 * 1024 + row % 8 * 128
+        # The piece moves within its line of 128 bytes, which the start of the matrix need not divide.
+        assert found[row, column] == line + (column // 16 ^ row % 8) * 16 + column % 16
+
+
+@pytest.mark.parametrize(
+    ("bits", "what"), [(1 << 49 | 2 << 62, "base offset"), (1 << 46, "no meaning"), (1 << 15, "no meaning")]
+)
+def test_descriptors_of_wgmma_that_are_refused(bits: int, what: str) -> None:
+    with pytest.raises(EmulatorError, match=what):
+        decode_matrix_sm90(bits)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 
 def test_each_lane_takes_its_own_path(bench: Any) -> None:
@@ -167,3 +168,16 @@ def test_special_registers_of_a_grid(bench: Any) -> None:
     assert not ran.findings
     expected = [((cta * 100 + 3) * 100 + 64) * 100 + thread % 32 for cta in range(3) for thread in range(64)]
     assert ran.words().tolist() == np.array(expected, np.uint32).tolist()
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+def test_lanes_that_leave_under_a_guard_do_not_take_the_others_along(bench: Any, engine: str) -> None:
+    body = "setp.ge.u32 %p1, %r60, 30;\n@%p1 ret;\nst.global.b32 [%d62], 7;\nsetp.ne.u32 %p2, %r60, 3;\n@!%p2 exit;\n"
+    ran = bench(body + "st.global.b32 [%d62], 9;", engine=engine)
+    assert ran.findings == ()
+    assert ran.words().tolist() == [7 if lane == 3 else 9 if lane < 30 else 0 for lane in range(32)]
+
+
+def test_a_trap_is_a_finding(bench: Any) -> None:
+    assert bench("setp.eq.u32 %p1, %r60, 5;\n@%p1 trap;\n").kinds == {"trap"}
+    assert bench("setp.eq.u32 %p1, %r60, 99;\n@%p1 trap;\n").kinds == set()

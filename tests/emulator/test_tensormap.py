@@ -138,7 +138,6 @@ def test_maps_that_are_not_modelled_are_refused() -> None:
     ) + bytes(64)
     assert decode_tensor_map(good).sizes == (128, 64, 10)
     for word, value in (
-        (2, 2 << 4 | 1 << 13),
         (2, 7 << 4),
         (2, 15 << 7),
         (7, 1),

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import importlib
+from functools import lru_cache
 
-_FAMILIES = ("arith", "floats", "moves", "control", "memory", "mbarrier", "bulk", "tensor", "more")
+_FAMILIES = (
+    "arith",
+    "floats",
+    "bits",
+    "moves",
+    "lanes",
+    "control",
+    "memory",
+    "mbarrier",
+    "bulk",
+    "tensor",
+    "tensor_store",
+    "wgmma",
+    "more",
+)
 
 
+@lru_cache(maxsize=1)
 def load() -> None:
     """Import every family once; importing registers its opcodes."""
     for family in _FAMILIES:

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mqa_ref.emulator.decode import OPCODES, WIDTH_TYPES, Decoder, Operation
+from mqa_ref.emulator.decode import WIDTH_TYPES, Decoder, Operation
+from mqa_ref.emulator.opcodes.table import lanewise
 from mqa_ref.emulator.ptx import Instruction, Reg
 from mqa_ref.emulator.warp import Lanes, Warp
 
@@ -21,16 +22,16 @@ _SIGNED: dict[int, type[Any]] = {16: np.int16, 32: np.int32, 64: np.int64}
 
 
 def elementwise(
-    result: int, widths: tuple[int, ...], function: Function
+    result: str, sources: tuple[str, ...], function: Function
 ) -> Callable[[Decoder, Instruction], Operation]:
-    """A builder for d = function(a, b, ...): ``result`` and ``widths`` are bits; 1 stands for a predicate."""
+    """A builder for d = function(a, b, ...) on operands of these PTX types."""
 
     def build(decoder: Decoder, instruction: Instruction) -> Operation:
-        if len(instruction.operands) != 1 + len(widths):
-            raise decoder.fail(instruction, f"expected {1 + len(widths)} operands")
+        if len(instruction.operands) != 1 + len(sources):
+            raise decoder.fail(instruction, f"expected {1 + len(sources)} operands")
         d = decoder.dst(instruction, instruction.operands[0], result)
         slots = [
-            decoder.src(instruction, o, w) for o, w in zip(instruction.operands[1:], widths, strict=True)
+            decoder.src(instruction, o, t) for o, t in zip(instruction.operands[1:], sources, strict=True)
         ]
         flips = [isinstance(o, Reg) and o.negated for o in instruction.operands[1:]]
         if any(flips):
@@ -120,55 +121,93 @@ def _sar(width: int) -> Function:
     return lambda a, b: (a.view(kind) >> np.minimum(b, width - 1).astype(kind)).view(WIDTH_TYPES[width])
 
 
-def _register() -> None:
-    rows: dict[str, tuple[int, tuple[int, ...], Function]] = {}
-    for width in (16, 32, 64):
-        pair = (width, width)
-        for sign in "su":
-            rows[f"add.{sign}{width}"] = (width, pair, np.add)
-            rows[f"sub.{sign}{width}"] = (width, pair, np.subtract)
-            rows[f"mul.lo.{sign}{width}"] = (width, pair, np.multiply)
-            rows[f"mad.lo.{sign}{width}"] = (width, (width,) * 3, _mad)
-        rows[f"min.u{width}"] = (width, pair, np.minimum)
-        rows[f"max.u{width}"] = (width, pair, np.maximum)
-        rows[f"min.s{width}"] = (width, pair, _signed(width, np.minimum))
-        rows[f"max.s{width}"] = (width, pair, _signed(width, np.maximum))
-        rows[f"neg.s{width}"] = (width, (width,), lambda a: (~a) + a.dtype.type(1))
-        rows[f"abs.s{width}"] = (width, (width,), _signed(width, np.abs))
-        rows[f"and.b{width}"] = (width, pair, np.bitwise_and)
-        rows[f"or.b{width}"] = (width, pair, np.bitwise_or)
-        rows[f"xor.b{width}"] = (width, pair, np.bitwise_xor)
-        rows[f"not.b{width}"] = (width, (width,), np.invert)
-        rows[f"shl.b{width}"] = (width, (width, 32), _shl(width))
-        rows[f"shr.u{width}"] = rows[f"shr.b{width}"] = (width, (width, 32), _shr(width))
-        rows[f"shr.s{width}"] = (width, (width, 32), _sar(width))
-        for kind in "bsuf":
-            rows[f"selp.{kind}{width}"] = (width, (width, width, 1), _select)
+Rows = list[tuple[str, str, tuple[str, ...], Function]]
+
+
+def _typed_rows(width: int) -> Rows:
+    rows: Rows = []
+    for sign in "su":
+        kind = f"{sign}{width}"
+        two = (kind, kind)
+        rows += [(f"add.{kind}", kind, two, np.add), (f"sub.{kind}", kind, two, np.subtract)]
+        rows += [(f"mul.lo.{kind}", kind, two, np.multiply), (f"mad.lo.{kind}", kind, (kind,) * 3, _mad)]
+        least, most = np.minimum, np.maximum
+        signed = sign == "s"
+        rows.append((f"min.{kind}", kind, two, _signed(width, least) if signed else least))
+        rows.append((f"max.{kind}", kind, two, _signed(width, most) if signed else most))
+        rows.append((f"shr.{kind}", kind, (kind, "u32"), _sar(width) if signed else _shr(width)))
         for name, compare in COMPARISONS.items():
-            rows[f"setp.{name}.u{width}"] = (1, pair, compare)
-            rows[f"setp.{name}.s{width}"] = (1, pair, _signed(width, compare, to_bits=False))
-        for name in ("eq", "ne"):
-            rows[f"setp.{name}.b{width}"] = (1, pair, COMPARISONS[name])
-    for width in (16, 32):
-        for sign in "su":
-            rows[f"mul.wide.{sign}{width}"] = (width * 2, (width, width), _wide(width, sign == "s"))
-            rows[f"mad.wide.{sign}{width}"] = (
-                width * 2,
-                (width, width, width * 2),
-                _mad_wide(width, sign == "s"),
-            )
-    rows["and.pred"] = (1, (1, 1), np.logical_and)
-    rows["or.pred"] = (1, (1, 1), np.logical_or)
-    rows["xor.pred"] = (1, (1, 1), np.logical_xor)
-    rows["not.pred"] = (1, (1,), np.logical_not)
+            test = _signed(width, compare, to_bits=False) if signed else compare
+            rows.append((f"setp.{name}.{kind}", "pred", two, test))
+        if width < 64:
+            wide = f"{sign}{2 * width}"
+            rows.append((f"mul.wide.{kind}", wide, two, _wide(width, signed)))
+            rows.append((f"mad.wide.{kind}", wide, (*two, wide), _mad_wide(width, signed)))
+    kind = f"s{width}"
+    rows.append((f"neg.{kind}", kind, (kind,), lambda a: (~a) + a.dtype.type(1)))
+    rows.append((f"abs.{kind}", kind, (kind,), _signed(width, np.abs)))
+    return rows
+
+
+def _untyped_rows(width: int) -> Rows:
+    kind = f"b{width}"
+    two = (kind, kind)
+    rows: Rows = [(f"and.{kind}", kind, two, np.bitwise_and), (f"or.{kind}", kind, two, np.bitwise_or)]
+    rows += [(f"xor.{kind}", kind, two, np.bitwise_xor), (f"not.{kind}", kind, (kind,), np.invert)]
+    rows += [
+        (f"shl.{kind}", kind, (kind, "u32"), _shl(width)),
+        (f"shr.{kind}", kind, (kind, "u32"), _shr(width)),
+    ]
+    rows += [(f"setp.{name}.{kind}", "pred", two, COMPARISONS[name]) for name in ("eq", "ne")]
+    selected = [f"{letter}{width}" for letter in ("bsu" if width == 16 else "bsuf")]
+    rows += [(f"selp.{each}", each, (each, each, "pred"), _select) for each in selected]
+    return rows
+
+
+def _register() -> None:
+    rows = [row for width in (16, 32, 64) for row in (*_typed_rows(width), *_untyped_rows(width))]
+    two = ("pred", "pred")
+    rows.append(("and.pred", "pred", two, np.logical_and))
+    rows += [("or.pred", "pred", two, np.logical_or), ("xor.pred", "pred", two, np.logical_xor)]
+    rows.append(("not.pred", "pred", ("pred",), np.logical_not))
     for target in (16, 32, 64):
         for source in (16, 32, 64):
             for sign in "su":
                 for kind in "su":
-                    name = f"cvt.{kind}{target}.{sign}{source}"
-                    rows[name] = (target, (source,), _convert(source, target, sign == "s"))
-    for name, row in rows.items():
-        OPCODES[name] = elementwise(*row)
+                    function = _convert(source, target, sign == "s")
+                    rows.append(
+                        (
+                            f"cvt.{kind}{target}.{sign}{source}",
+                            f"{kind}{target}",
+                            (f"{sign}{source}",),
+                            function,
+                        )
+                    )
+    lanewise(rows, section=_section, family=_family)
+
+
+_SECTIONS = {
+    "Comparison and Selection Instructions": ("setp", "selp"),
+    "Logic and Shift Instructions": ("and", "or", "xor", "not", "shl", "shr"),
+    "Data Movement and Conversion Instructions: cvt": ("cvt",),
+}
+
+
+def _section(name: str) -> str:
+    for section, bases in _SECTIONS.items():
+        if name.split(".")[0] in bases:
+            return section
+    return "Integer Arithmetic Instructions"
+
+
+def _family(name: str) -> str:
+    base, *modifiers = name.split(".")
+    if base == "setp":
+        return "setp.cmp.type"
+    if base == "cvt":
+        return "cvt.integer.integer"
+    kept = [modifier for modifier in modifiers if modifier in ("lo", "wide", "pred")]
+    return ".".join([base, *kept] if "pred" in kept else [base, *kept, "type"])
 
 
 def _convert(source: int, target: int, signed: bool) -> Function:

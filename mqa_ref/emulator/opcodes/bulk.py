@@ -7,13 +7,14 @@ towards the tx-count, the part that is filled with zeros included. Standing: doc
 from __future__ import annotations
 
 from mqa_ref.emulator.copies import issue_tile_load
-from mqa_ref.emulator.decode import OPCODES, Decoder, Operation
+from mqa_ref.emulator.decode import Builder, Decoder, Operation
 from mqa_ref.emulator.opcodes.arith import value
+from mqa_ref.emulator.opcodes.table import opcode
 from mqa_ref.emulator.ptx import Addr, Instruction
 from mqa_ref.emulator.warp import Warp
 
 
-def _tile_load(rank: int, hinted: bool) -> object:
+def _tile_load(rank: int, hinted: bool) -> Builder:
     def build(decoder: Decoder, instruction: Instruction) -> Operation:
         operands = instruction.operands
         if len(operands) != (4 if hinted else 3):
@@ -44,8 +45,15 @@ def _tile_load(rank: int, hinted: bool) -> object:
     return build
 
 
+_FAMILY = "cp.async.bulk.tensor.dim.space.global[.tile].mbarrier::complete_tx::bytes[.L2::cache_hint]"
 for _rank in range(1, 6):
     for _space in ("shared::cta", "shared::cluster"):
-        _name = f"cp.async.bulk.tensor.{_rank}d.{_space}.global.tile.mbarrier::complete_tx::bytes"
-        OPCODES[_name] = _tile_load(_rank, hinted=False)  # type: ignore[assignment]
-        OPCODES[f"{_name}.L2::cache_hint"] = _tile_load(_rank, hinted=True)  # type: ignore[assignment]
+        for _mode in (".tile", ""):  # tile is the default
+            for _hint in ("", ".L2::cache_hint"):
+                _name = f"cp.async.bulk.tensor.{_rank}d.{_space}.global{_mode}.mbarrier::complete_tx::bytes{_hint}"
+                opcode(
+                    _name,
+                    sources=("address", "map and coordinates", "address", *(("b64",) if _hint else ())),
+                    section="Data Movement and Conversion Instructions: cp.async.bulk.tensor",
+                    family=_FAMILY,
+                )(_tile_load(_rank, hinted=bool(_hint)))

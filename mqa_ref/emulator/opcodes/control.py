@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqa_ref.emulator.decode import Decoder, Operation, opcode
+from mqa_ref.emulator.decode import Decoder, Operation
 from mqa_ref.emulator.opcodes.arith import value
-from mqa_ref.emulator.opcodes.moves import member_mask
+from mqa_ref.emulator.opcodes.table import opcode
 from mqa_ref.emulator.ptx import Instruction
-from mqa_ref.emulator.sync import converge, whole_warp
+from mqa_ref.emulator.sync import whole_warp
 from mqa_ref.emulator.warp import BLOCKED, EXITED, JUMPED, LANES, Wait, Warp
 
+_BARRIERS = "Parallel Synchronization and Communication Instructions"
 
-@opcode("bra", "bra.uni")
+
+@opcode("bra", "bra.uni", sources=("label",), section="Control Flow Instructions", family="bra[.uni]")
 def _branch(decoder: Decoder, instruction: Instruction) -> Operation:
     target = instruction.target
     if target is None:
@@ -48,12 +50,38 @@ def _branch(decoder: Decoder, instruction: Instruction) -> Operation:
     return branch
 
 
-@opcode("ret", "exit")
+@opcode("trap", section="Miscellaneous Instructions")
+@opcode("ret", "exit", section="Control Flow Instructions")
 def _leave(decoder: Decoder, instruction: Instruction) -> Operation:
-    return lambda warp: EXITED
+    """The lanes whose guard holds leave, the others go on. After a trap, which is a finding, they leave too: what a GPU
+    does then, end the whole grid, is not imitated.
+    """
+    guard, traps = instruction.guard, instruction.opcode == "trap"
+
+    def run(warp: Warp) -> int | None:
+        going = warp.mask
+        if guard is not None:
+            condition = value(warp, guard.index, instruction)
+            going = warp.mask & (~condition if guard.negated else condition)
+        if not going.any():
+            return None
+        if traps:
+            warp.cta.report("trap", "the kernel stops itself", warp, instruction)
+        if not (warp.mask & ~going).any():
+            return EXITED
+        warp.alive = warp.alive & ~going
+        warp.set_mask(warp.mask & ~going)
+        return None
+
+    return run
 
 
-@opcode("bar.sync", "barrier.sync", "barrier.sync.aligned", "barrier.cta.sync", "barrier.cta.sync.aligned")
+@opcode(
+    *("bar.sync", "barrier.sync", "barrier.sync.aligned", "barrier.cta.sync", "barrier.cta.sync.aligned"),
+    sources=("barrier", "[threads]"),
+    section=_BARRIERS,
+    family="bar.sync, barrier[.cta].sync[.aligned]",
+)
 def _bar_sync(decoder: Decoder, instruction: Instruction) -> Operation:
     number = decoder.src(instruction, instruction.operands[0], 32)
     count = decoder.src(instruction, instruction.operands[1], 32) if len(instruction.operands) > 1 else None
@@ -84,7 +112,12 @@ def _bar_sync(decoder: Decoder, instruction: Instruction) -> Operation:
     return run
 
 
-@opcode("bar.arrive", "barrier.arrive", "barrier.cta.arrive", "barrier.cta.arrive.aligned")
+@opcode(
+    *("bar.arrive", "barrier.arrive", "barrier.cta.arrive", "barrier.cta.arrive.aligned"),
+    sources=("barrier", "threads"),
+    section=_BARRIERS,
+    family="bar.arrive, barrier[.cta].arrive[.aligned]",
+)
 def _bar_arrive(decoder: Decoder, instruction: Instruction) -> Operation:
     number, count = (decoder.src(instruction, o, 32) for o in instruction.operands)
 
@@ -101,13 +134,7 @@ def _bar_arrive(decoder: Decoder, instruction: Instruction) -> Operation:
     return run
 
 
-@opcode("bar.warp.sync")
-def _warp_sync(decoder: Decoder, instruction: Instruction) -> Operation:
-    member = member_mask(decoder, instruction, instruction.operands[0])
-    return lambda warp: converge(warp, member, instruction)
-
-
-@opcode("griddepcontrol.wait")
+@opcode("griddepcontrol.wait", section=_BARRIERS)
 def _grid_wait(decoder: Decoder, instruction: Instruction) -> Operation:
     def run(warp: Warp) -> None:
         warp.past_grid_wait = True
@@ -115,7 +142,7 @@ def _grid_wait(decoder: Decoder, instruction: Instruction) -> Operation:
     return run
 
 
-@opcode("fence.mbarrier_init.release.cluster")
+@opcode("fence.mbarrier_init.release.cluster", section=_BARRIERS)
 def _init_fence(decoder: Decoder, instruction: Instruction) -> Operation:
     def run(warp: Warp) -> None:
         for barrier in warp.cta.barriers.values():
@@ -125,14 +152,33 @@ def _init_fence(decoder: Decoder, instruction: Instruction) -> Operation:
     return run
 
 
+PROXY_FENCES = 16
+"""Proxy fences of a warp that are remembered; an older one is covered by a newer one as soon as that is known."""
+
+
 @opcode(
+    "fence.proxy.async",
+    "fence.proxy.async.shared::cta",
+    section=_BARRIERS,
+    family="fence.proxy.async[.shared::cta]",
+)
+def _proxy_fence(decoder: Decoder, instruction: Instruction) -> Operation:
+    """What this thread knows to have been stored becomes visible to the async proxy."""
+
+    def run(warp: Warp) -> None:
+        warp.proxy_fences.append(warp.clock.copy())
+        del warp.proxy_fences[:-PROXY_FENCES]
+        warp.released()  # a store after the fence is told apart from one before it
+
+    return run
+
+
+_NO_VALUE = (
     "setmaxnreg.inc.sync.aligned.u32",
     "setmaxnreg.dec.sync.aligned.u32",
     "griddepcontrol.launch_dependents",
     "prefetch.tensormap",
     "prefetch.param.tensormap",
-    "fence.proxy.async",
-    "fence.proxy.async.shared::cta",
     "fence.acq_rel.cta",
     "fence.sc.cta",
     "fence.acq_rel.gpu",
@@ -141,8 +187,19 @@ def _init_fence(decoder: Decoder, instruction: Instruction) -> Operation:
     "tcgen05.fence::before_thread_sync",
     "tcgen05.fence::after_thread_sync",
 )
-def _no_value(decoder: Decoder, instruction: Instruction) -> Operation:
+
+
+def no_value(decoder: Decoder, instruction: Instruction) -> Operation:
     """No register or memory changes. Fences of the generic proxy add no edge here: the machine takes an edge
     from each synchronising instruction alone, which is the stricter reading.
     """
     return lambda warp: None
+
+
+for _name in _NO_VALUE:
+    _sources = {"setmaxnreg": ("count",), "prefetch": ("address",), "nanosleep": ("u32",)}.get(
+        _name.split(".")[0], ()
+    )
+    opcode(_name, sources=_sources, section=_BARRIERS if "fence" in _name else "Miscellaneous Instructions")(
+        no_value
+    )

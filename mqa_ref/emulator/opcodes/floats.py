@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from mqa_ref import numerics
-from mqa_ref.emulator.decode import OPCODES
-from mqa_ref.emulator.opcodes.arith import Function, elementwise
+from mqa_ref.emulator.opcodes.arith import Function, Rows
+from mqa_ref.emulator.opcodes.table import lanewise
 from mqa_ref.emulator.warp import LANES, Lanes
 
 
@@ -44,34 +44,47 @@ def _pack_f16(high: Lanes, low: Lanes) -> Lanes:
 
 
 def _register() -> None:
-    binary32: dict[str, Function] = {"add": numerics.add_f32, "mul": numerics.mul_f32}
-    rows: dict[str, tuple[int, tuple[int, ...], Function]] = {}
-    for name, function in binary32.items():
-        for suffix in ("f32", "rn.f32"):
-            rows[f"{name}.{suffix}"] = (32, (32, 32), function)
-        for suffix in ("f32x2", "rn.f32x2"):
-            rows[f"{name}.{suffix}"] = (64, (64, 64), _packed(function, np.uint32, np.uint64))
-    rows["sub.f32"] = rows["sub.rn.f32"] = (32, (32, 32), lambda a, b: numerics.add_f32(a, _negate(32)(b)))
-    rows["fma.rn.f32"] = (32, (32, 32, 32), numerics.fma_f32)
-    rows["fma.rn.f32x2"] = (64, (64, 64, 64), _packed(numerics.fma_f32, np.uint32, np.uint64))
-    rows["max.f32"] = (32, (32, 32), numerics.max_f32)
-    rows["abs.f32"] = (32, (32,), numerics.abs_f32)
-    rows["neg.f32"] = (32, (32,), _negate(32))
-    binary16: dict[str, Function] = {"add": numerics.add_f16, "mul": numerics.mul_f16}
-    for name, function in binary16.items():
-        for suffix in ("f16", "rn.f16"):
-            rows[f"{name}.{suffix}"] = (16, (16, 16), function)
-            rows[f"{name}.{suffix}x2"] = (32, (32, 32), _packed(function, np.uint16, np.uint32))
-    rows["max.f16"] = (16, (16, 16), numerics.max_f16)
-    rows["max.f16x2"] = (32, (32, 32), _packed(numerics.max_f16, np.uint16, np.uint32))
-    rows["fma.rn.f16"] = (16, (16, 16, 16), numerics.fma_f16)
-    rows["fma.rn.f16x2"] = (32, (32, 32, 32), _packed(numerics.fma_f16, np.uint16, np.uint32))
-    rows["cvt.rn.f16.f32"] = (16, (32,), numerics.cvt_f16_f32)
-    rows["cvt.rn.bf16.f32"] = (16, (32,), numerics.cvt_bf16_f32)
-    rows["cvt.f32.f16"] = (32, (16,), numerics.cvt_f32_f16)
-    rows["cvt.rn.f16x2.f32"] = (32, (32, 32), _pack_f16)
-    for name, (result, widths, function) in rows.items():
-        OPCODES[name] = elementwise(result, widths, function)
+    rows: Rows = []
+    for name, single, half in (
+        ("add", numerics.add_f32, numerics.add_f16),
+        ("mul", numerics.mul_f32, numerics.mul_f16),
+    ):
+        for rounding in ("", "rn."):
+            kinds: tuple[tuple[str, Function], ...] = (
+                ("f32", single),
+                ("f32x2", _packed(single, np.uint32, np.uint64)),
+                ("f16", half),
+                ("f16x2", _packed(half, np.uint16, np.uint32)),
+            )
+            rows += [(f"{name}.{rounding}{kind}", kind, (kind, kind), function) for kind, function in kinds]
+    for rounding in ("", "rn."):
+        rows.append(
+            (f"sub.{rounding}f32", "f32", ("f32", "f32"), lambda a, b: numerics.add_f32(a, _negate(32)(b)))
+        )
+    rows.append(("fma.rn.f32", "f32", ("f32",) * 3, numerics.fma_f32))
+    rows.append(("fma.rn.f32x2", "f32x2", ("f32x2",) * 3, _packed(numerics.fma_f32, np.uint32, np.uint64)))
+    rows.append(("fma.rn.f16", "f16", ("f16",) * 3, numerics.fma_f16))
+    rows.append(("fma.rn.f16x2", "f16x2", ("f16x2",) * 3, _packed(numerics.fma_f16, np.uint16, np.uint32)))
+    rows.append(("max.f32", "f32", ("f32", "f32"), numerics.max_f32))
+    rows.append(("max.f16", "f16", ("f16", "f16"), numerics.max_f16))
+    rows.append(("max.f16x2", "f16x2", ("f16x2", "f16x2"), _packed(numerics.max_f16, np.uint16, np.uint32)))
+    rows += [("abs.f32", "f32", ("f32",), numerics.abs_f32), ("neg.f32", "f32", ("f32",), _negate(32))]
+    rows.append(("cvt.rn.f16.f32", "f16", ("f32",), numerics.cvt_f16_f32))
+    rows.append(("cvt.rn.bf16.f32", "b16", ("f32",), numerics.cvt_bf16_f32))
+    rows.append(("cvt.f32.f16", "f32", ("f16",), numerics.cvt_f32_f16))
+    rows.append(("cvt.rn.f16x2.f32", "f16x2", ("f32", "f32"), _pack_f16))
+    lanewise(rows, section=_section, family=_family)
+
+
+def _section(name: str) -> str:
+    if name.startswith("cvt."):
+        return "Data Movement and Conversion Instructions: cvt"
+    return "Half Precision Floating-Point Instructions" if ".f16" in name else "Floating-Point Instructions"
+
+
+def _family(name: str) -> str:
+    base, *modifiers = name.split(".")
+    return f"{base}[.rn].{modifiers[-1]}" if base in ("add", "mul", "sub") else name
 
 
 _register()

@@ -1,26 +1,22 @@
 """mbarrier instructions on objects in the CTA's own shared memory.
 
 Source: PTX ISA, "mbarrier.init", ".inval", ".arrive", ".expect_tx", ".test_wait / .try_wait". Standing: doc.
-try_wait may give up after a time limit; here it waits as long as anything else can still happen, and a wait
-that nothing can end is reported as a hang.
+try_wait may give up after a time limit; here it waits as long as anything else can still happen, but for every other
+one in the order "random", which gives up at once. A wait that nothing can end is reported as a hang.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from mqa_ref.emulator.barriers import MAX_COUNT, MBarrier
-from mqa_ref.emulator.decode import OPCODES, Decoder, Operation
+from mqa_ref.emulator.decode import Builder, Decoder, Operation
 from mqa_ref.emulator.opcodes.arith import value
 from mqa_ref.emulator.opcodes.memory import address_operand
+from mqa_ref.emulator.opcodes.table import Row, add
 from mqa_ref.emulator.ptx import Instruction
 from mqa_ref.emulator.warp import BLOCKED, LANES, Wait, Warp
 from mqa_ref.errors import EmulatorError
-
-Builder = Callable[[Decoder, Instruction], Operation]
-_SPACES = ("shared", "shared::cta")
 
 
 def addresses_of(warp: Warp, base: int, offset: int, instruction: Instruction) -> dict[int, int]:
@@ -130,7 +126,7 @@ def _wait(*, blocking: bool) -> Builder:
                     warp.acquire(barrier.released)
                 warp.put(predicate, np.ones(LANES, np.bool_))
                 return None
-            if not blocking:
+            if not blocking or warp.gives_up():
                 warp.put(predicate, np.zeros(LANES, np.bool_))
                 return None
             wanted = barrier
@@ -144,17 +140,24 @@ def _wait(*, blocking: bool) -> Builder:
     return build
 
 
-def _register() -> None:
-    for space in _SPACES:
-        OPCODES[f"mbarrier.init.{space}.b64"] = _init
-        OPCODES[f"mbarrier.inval.{space}.b64"] = _inval
-        for semantics in ("", ".release.cta"):
-            OPCODES[f"mbarrier.arrive{semantics}.{space}.b64"] = _arrive(expect_tx=False)
-            OPCODES[f"mbarrier.arrive.expect_tx{semantics}.{space}.b64"] = _arrive(expect_tx=True)
-        OPCODES[f"mbarrier.expect_tx.relaxed.cta.{space}.b64"] = _expect
-        for semantics in ("", ".acquire.cta"):
-            OPCODES[f"mbarrier.try_wait.parity{semantics}.{space}.b64"] = _wait(blocking=True)
-            OPCODES[f"mbarrier.test_wait.parity{semantics}.{space}.b64"] = _wait(blocking=False)
+def _row(
+    stem: str, suffix: str, result: str, sources: tuple[str, ...], build: Builder, semantics: str = ""
+) -> None:
+    """Rows for each way to write the shared space and the default order."""
+    for order in ("", *((f".{semantics}",) if semantics else ())):
+        for space in ("shared", "shared::cta"):
+            optional = f"[.{semantics}]" if semantics else ""
+            family = f"{stem}{optional}.shared[::cta]{suffix}"
+            name = f"{stem}{order}.{space}{suffix}"
+            add(Row(name, result, sources, build, _SECTION, "doc", family), build)
 
 
-_register()
+_SECTION = "Parallel Synchronization and Communication Instructions: mbarrier"
+_row("mbarrier.init", ".b64", "", ("address", "u32"), _init)
+_row("mbarrier.inval", ".b64", "", ("address",), _inval)
+_row("mbarrier.arrive", ".b64", "b64", ("address", "[u32]"), _arrive(expect_tx=False), "release.cta")
+_row("mbarrier.arrive.expect_tx", ".b64", "b64", ("address", "u32"), _arrive(expect_tx=True), "release.cta")
+_row("mbarrier.expect_tx.relaxed.cta", ".b64", "", ("address", "u32"), _expect)
+_PHASE = ("address", "u32", "[u32]")
+_row("mbarrier.try_wait.parity", ".b64", "pred", _PHASE, _wait(blocking=True), "acquire.cta")
+_row("mbarrier.test_wait.parity", ".b64", "pred", _PHASE, _wait(blocking=False), "acquire.cta")

@@ -1,31 +1,37 @@
-"""Moves, packing and unpacking, address conversions, and data exchange between the lanes of a warp.
+"""Moves, packing and unpacking, and address conversions.
 
-Source: PTX ISA, "mov", "cvta", "shfl.sync", "elect.sync". Standing: doc.
+Source: PTX ISA, "mov", "cvta". Standing: doc.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from mqa_ref.emulator.decode import OPCODES, WIDTH_TYPES, Decoder, Operation, opcode
-from mqa_ref.emulator.opcodes.arith import elementwise, value
-from mqa_ref.emulator.ptx import Imm, Instruction, Pair, Vec
-from mqa_ref.emulator.sync import converge
+from mqa_ref.emulator.decode import SHARED_WINDOW, WIDTH_TYPES, Builder, Decoder, Operation, width_of
+from mqa_ref.emulator.opcodes.arith import value
+from mqa_ref.emulator.opcodes.table import lanewise, opcode
+from mqa_ref.emulator.ptx import Instruction, Vec
 from mqa_ref.emulator.warp import LANES, Lanes, Mask, Warp
 
+_SECTION = "Data Movement and Conversion Instructions: mov"
 
-def _mov(width: int) -> Callable[[Decoder, Instruction], Operation]:
+
+def _mov(kind: str) -> Builder:
+    width = width_of(kind)
+
     def build(decoder: Decoder, instruction: Instruction) -> Operation:
         d, a = instruction.operands
         if isinstance(a, Vec):
             return _pack(decoder, instruction, width, a)
         if isinstance(d, Vec):
             return _unpack(decoder, instruction, width, d)
-        target, source = decoder.dst(instruction, d, width), decoder.src(instruction, a, width)
+        target, source = decoder.dst(instruction, d, kind), decoder.src(instruction, a, kind)
 
         def run(warp: Warp) -> None:
+            missing = warp.unwritten(source)
+            if missing is not None:
+                _copy_missing(warp, source, target, missing, width)
+                return
             warp.put(target, value(warp, source, instruction))
             if warp.flying:
                 _pass_on(warp, [source], [target])
@@ -33,6 +39,15 @@ def _mov(width: int) -> Callable[[Decoder, Instruction], Operation]:
         return run
 
     return build
+
+
+def _copy_missing(warp: Warp, source: int, target: int, missing: Mask, width: int) -> None:
+    """A copy of a register that was never written is no use of it; the copy has no value either. Compilers make such
+    copies of variables that have none yet.
+    """
+    found = warp.regs[source]
+    warp.put(target, np.zeros(LANES, WIDTH_TYPES[width]) if found is None else found)
+    warp.undefine(target, missing & warp.mask)
 
 
 def _pass_on(warp: Warp, sources: list[int], targets: list[int]) -> None:
@@ -82,82 +97,29 @@ def _identity(a: Lanes) -> Lanes:
 
 
 for _width in (16, 32, 64):
-    for _kind in "busf":
-        OPCODES[f"mov.{_kind}{_width}"] = _mov(_width)
-OPCODES["mov.pred"] = elementwise(1, (1,), _identity)
+    for _letter in "busf":
+        _kind = f"{_letter}{_width}"
+        _sources = (f"{_kind} or {{parts}}",)
+        opcode(f"mov.{_kind}", result=_kind, sources=_sources, section=_SECTION, family="mov.type")(
+            _mov(_kind)
+        )
+opcode("mov.pred", result="pred", sources=("pred",), section=_SECTION)(_mov("pred"))
 # Parameters and global memory lie in the generic address space at the addresses they have in their own.
-for _name in ("cvta.param.u64", "cvta.to.param.u64", "cvta.global.u64", "cvta.to.global.u64"):
-    OPCODES[_name] = elementwise(64, (64,), _identity)
-
-
-def member_mask(decoder: Decoder, instruction: Instruction, operand: object) -> Mask:
-    """The lanes of a constant member mask; a mask in a register is not modelled."""
-    if not isinstance(operand, Imm):
-        raise decoder.fail(instruction, "a member mask that is no constant is not modelled")
-    bits = operand.value & 0xFFFFFFFF
-    return np.array([bits >> lane & 1 for lane in range(LANES)], np.bool_)
-
-
-@opcode("elect.sync")
-def _elect(decoder: Decoder, instruction: Instruction) -> Operation:
-    d, mask = instruction.operands
-    if not isinstance(d, Pair):
-        raise decoder.fail(instruction, "expected a destination d|p")
-    index = decoder.dst(instruction, d.first, 32)
-    predicate = decoder.dst(instruction, d.second, 1)
-    member = member_mask(decoder, instruction, mask)
-
-    def run(warp: Warp) -> int | None:
-        signal = converge(warp, member, instruction)
-        if signal is not None:
-            return signal
-        leader = int(np.flatnonzero(member & warp.mask)[0])
-        if index >= 0:
-            warp.put(index, np.full(LANES, leader, np.uint32))
-        warp.put(predicate, np.arange(LANES) == leader)
-        return None
-
-    return run
-
-
-@opcode("shfl.sync.idx.b32", "shfl.sync.up.b32", "shfl.sync.down.b32", "shfl.sync.bfly.b32")
-def _shuffle(decoder: Decoder, instruction: Instruction) -> Operation:
-    mode = instruction.opcode.split(".")[2]
-    d, a, b, c, mask = instruction.operands
-    predicate = -1
-    if isinstance(d, Pair):
-        predicate = decoder.dst(instruction, d.second, 1)
-        d = d.first
-    target = decoder.dst(instruction, d, 32)
-    source, lane_slot, clamp_slot = (decoder.src(instruction, o, 32) for o in (a, b, c))
-    member = member_mask(decoder, instruction, mask)
-    lanes = np.arange(LANES)
-
-    def run(warp: Warp) -> int | None:
-        signal = converge(warp, member, instruction)
-        if signal is not None:
-            return signal
-        data = value(warp, source, instruction)
-        by = (value(warp, lane_slot, instruction) & 31).astype(np.intp)
-        control = value(warp, clamp_slot, instruction).astype(np.intp)
-        clamp, segment = control & 31, control >> 8 & 31
-        high = (lanes & segment) | (clamp & ~segment)
-        low = lanes & segment
-        if mode == "idx":
-            wanted = low | (by & ~segment)
-            inside = wanted <= high
-        elif mode == "up":
-            wanted = lanes - by
-            inside = wanted >= high
-        elif mode == "down":
-            wanted = lanes + by
-            inside = wanted <= high
-        else:
-            wanted = lanes ^ by
-            inside = wanted <= high
-        warp.put(target, data[np.where(inside, wanted, lanes)])
-        if predicate >= 0:
-            warp.put(predicate, inside)
-        return None
-
-    return run
+_ADDRESSES = "Data Movement and Conversion Instructions: cvta"
+for _to in ("", "to."):
+    for _space in ("param", "global"):
+        _name = f"cvta.{_to}{_space}.u64"
+        lanewise(
+            [(_name, "u64", ("u64",), _identity)],
+            section=_ADDRESSES,
+            family=lambda name: "cvta[.to].space.u64",
+        )
+_WINDOW = np.uint64(SHARED_WINDOW)
+lanewise(
+    [
+        ("cvta.shared.u64", "u64", ("u64",), lambda a: a + _WINDOW),
+        ("cvta.to.shared.u64", "u64", ("u64",), lambda a: a - _WINDOW),
+    ],
+    section=_ADDRESSES,
+    family=lambda name: "cvta[.to].space.u64",
+)

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqa_ref.emulator.decode import OPCODES, Decoder, Operation, opcode
+from mqa_ref.emulator.decode import Builder, Decoder, Operation
 from mqa_ref.emulator.opcodes.arith import value
 from mqa_ref.emulator.opcodes.memory import address_operand
+from mqa_ref.emulator.opcodes.table import opcode
 from mqa_ref.emulator.products import Product, issue_commit, issue_product
 from mqa_ref.emulator.ptx import Instruction, Reg, Vec
 from mqa_ref.emulator.sync import whole_warp
 from mqa_ref.emulator.tmem import COLUMNS, MIN_COLUMNS, PARTS, PendingLoad, TensorMemory
 from mqa_ref.emulator.warp import LANES, Warp
 
+_SECTION = "TensorCore 5th Generation Instructions"
 
-@opcode("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32")
+
+@opcode(
+    "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32", sources=("address", "u32"), section=_SECTION
+)
 def _alloc(decoder: Decoder, instruction: Instruction) -> Operation:
     base, offset = address_operand(decoder, instruction, instruction.operands[0], 32)
     count = decoder.src(instruction, instruction.operands[1], 32)
@@ -54,7 +59,7 @@ def _alloc(decoder: Decoder, instruction: Instruction) -> Operation:
     return run
 
 
-@opcode("tcgen05.dealloc.cta_group::1.sync.aligned.b32")
+@opcode("tcgen05.dealloc.cta_group::1.sync.aligned.b32", sources=("tmem", "u32"), section=_SECTION)
 def _dealloc(decoder: Decoder, instruction: Instruction) -> Operation:
     base = decoder.src(instruction, instruction.operands[0], 32)
     count = decoder.src(instruction, instruction.operands[1], 32)
@@ -82,7 +87,7 @@ def _dealloc(decoder: Decoder, instruction: Instruction) -> Operation:
     return run
 
 
-@opcode("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned")
+@opcode("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned", section=_SECTION)
 def _relinquish(decoder: Decoder, instruction: Instruction) -> Operation:
     def run(warp: Warp) -> int | None:
         signal = whole_warp(warp, instruction)
@@ -96,6 +101,10 @@ def _relinquish(decoder: Decoder, instruction: Instruction) -> Operation:
 @opcode(
     "tcgen05.mma.cta_group::1.kind::f8f6f4",
     "tcgen05.mma.cta_group::1.kind::f8f6f4.collector::a::discard",
+    sources=("tmem", "descriptor", "descriptor", "instruction", "[disabled lanes]", "pred"),
+    section=_SECTION,
+    standing="published",
+    family="tcgen05.mma.cta_group::1.kind::f8f6f4[.collector::a::discard]",
 )
 def _mma(decoder: Decoder, instruction: Instruction) -> Operation:
     operands = list(instruction.operands)
@@ -138,6 +147,9 @@ def _mma(decoder: Decoder, instruction: Instruction) -> Operation:
 @opcode(
     "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64",
     "tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64",
+    sources=("address",),
+    section=_SECTION,
+    family="tcgen05.commit.cta_group::1.mbarrier::arrive::one[.shared::cluster].b64",
 )
 def _commit(decoder: Decoder, instruction: Instruction) -> Operation:
     base, offset = address_operand(decoder, instruction, instruction.operands[0], 32)
@@ -149,7 +161,7 @@ def _commit(decoder: Decoder, instruction: Instruction) -> Operation:
     return run
 
 
-def _load(columns: int, pack: bool) -> object:
+def _load(columns: int, pack: bool) -> Builder:
     """tcgen05.ld.32x32b.xN: register i of lane l is column i of tensor-memory lane l of the warp's part."""
 
     def build(decoder: Decoder, instruction: Instruction) -> Operation:
@@ -173,7 +185,7 @@ def _load(columns: int, pack: bool) -> object:
             where = TensorMemory.granules(part, start, span)
             if owned:
                 cta.read_tmem(warp, where, instruction)
-            warp.loads.append(PendingLoad(where, instruction, cta.tmem.shadow.write_clock[where].copy()))
+            warp.loads.append(PendingLoad(where, instruction, cta.tmem.shadow.stamp(where)))
             block = cta.tmem.data[part * LANES : (part + 1) * LANES, start : start + span]
             if pack:
                 block = block[:, 0::2] & np.uint32(0xFFFF) | block[:, 1::2] << np.uint32(16)
@@ -188,7 +200,7 @@ def _load(columns: int, pack: bool) -> object:
     return build
 
 
-@opcode("tcgen05.wait::ld.sync.aligned")
+@opcode("tcgen05.wait::ld.sync.aligned", section=_SECTION)
 def _wait_load(decoder: Decoder, instruction: Instruction) -> Operation:
     """The values were delivered at the load; until here the columns must not have changed, so they are read
     again now.
@@ -200,14 +212,13 @@ def _wait_load(decoder: Decoder, instruction: Instruction) -> Operation:
             return signal
         cta = warp.cta
         for load in warp.loads:
-            changed = (cta.tmem.shadow.write_clock[load.where] != load.written).any()
-            if changed:
+            if cta.tmem.shadow.changed(load.where, load.written):
                 start, columns = load.where.start % COLUMNS, load.where.stop - load.where.start
                 gone = cta.tmem.was_freed(start, columns) and not cta.tmem.owns(start, columns)
                 kind, verb = ("tmem_freed_in_use", "was freed") if gone else ("race_tmem", "changed")
                 message = f"tensor memory {verb} between a tcgen05.ld and its tcgen05.wait::ld"
                 cta.report(kind, message, warp, load.instruction)
-            elif (cta.tmem.shadow.writer[load.where] >= 0).all():
+            elif cta.tmem.shadow.written(load.where):
                 cta.read_tmem(warp, load.where, load.instruction)
         warp.loads.clear()
         warp.landed()
@@ -217,5 +228,11 @@ def _wait_load(decoder: Decoder, instruction: Instruction) -> Operation:
 
 
 for _count in (1, 2, 4, 8, 16, 32, 64, 128):
-    OPCODES[f"tcgen05.ld.sync.aligned.32x32b.x{_count}.b32"] = _load(_count, pack=False)  # type: ignore[assignment]
-    OPCODES[f"tcgen05.ld.sync.aligned.32x32b.x{_count}.pack::16b.b32"] = _load(_count, pack=True)  # type: ignore[assignment]
+    for _pack in ("", ".pack::16b"):
+        opcode(
+            f"tcgen05.ld.sync.aligned.32x32b.x{_count}{_pack}.b32",
+            result="{b32, ...}",
+            sources=("tmem",),
+            section=_SECTION,
+            family="tcgen05.ld.sync.aligned.32x32b.num[.pack::16b].b32",
+        )(_load(_count, bool(_pack)))

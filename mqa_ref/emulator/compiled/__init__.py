@@ -1,0 +1,13 @@
+"""The compiled engine: machine code for what happens in registers, with the interpreter's operations between.
+
+* ``vectors``, ``integers``, ``real``, ``moves``: kernels, one for each opcode, on whole registers; ``native`` has LLVM
+  compile those that a program needs, in this process, once.
+* ``layout``: flat register files; ``warp``: a warp that works on one; ``table``: a program as a table of kernels.
+* ``loop`` runs the table until an instruction needs Python; ``operands`` looks up what that instruction reads.
+* ``quick``: short cuts for such instructions (``synchronise``, ``accesses``, ``tensor``), which leave all that is
+  unusual to the interpreter's operation; ``tiles``, ``multiply``, ``shadows``: tile loads, products and the race check.
+* ``cta`` puts them together.
+
+The order of instructions, their count, the interleavings and the findings are those of the interpreter by construction:
+every instruction is executed once, by one of the two, and every finding is made by the interpreter's code.
+"""
