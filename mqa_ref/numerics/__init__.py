@@ -9,7 +9,7 @@ published.
 
 * formats: ``E4M3FN``, ``FP16``, ``BF16``, ``FP32`` (``decode``, ``encode``), whole-array questions ``is_nan``,
   ``is_inf``, ``is_zero``, ``canonical_nan``, ``to_float64``
-* fp32: ``fma_f32``, ``add_f32``, ``mul_f32``, ``abs_f32``, ``max_f32``
+* fp32: ``fma_f32``, ``add_f32``, ``mul_f32``, ``abs_f32``, ``max_f32``, ``max_nan_f32``
 * fp16: ``fma_f16``, ``add_f16``, ``mul_f16``, ``max_f16``
 * conversions: ``cvt_f16_f32``, ``cvt_bf16_f32``, ``cvt_f32_f16``
 * tensor core: ``mma``, ``MachineModel``, ``MACHINES`` ("sm90", "sm100", "exact")
@@ -20,7 +20,7 @@ from mqa_ref.numerics.conversions import cvt_bf16_f32, cvt_f16_f32, cvt_f32_f16
 from mqa_ref.numerics.formats import BF16, E4M3FN, FORMATS, FP16, FP32, RNE, RZ, Format
 from mqa_ref.numerics.machines import MACHINES, MachineModel
 from mqa_ref.numerics.ops16 import add_f16, fma_f16, max_f16, mul_f16
-from mqa_ref.numerics.ops32 import abs_f32, add_f32, fma_f32, max_f32, mul_f32
+from mqa_ref.numerics.ops32 import abs_f32, add_f32, fma_f32, max_f32, max_nan_f32, mul_f32
 from mqa_ref.numerics.tables import (
     E4M3_EXPONENT,
     E4M3_SIGNIFICAND,
@@ -61,6 +61,7 @@ __all__ = [
     "is_zero",
     "max_f16",
     "max_f32",
+    "max_nan_f32",
     "mma",
     "mul_f16",
     "mul_f32",

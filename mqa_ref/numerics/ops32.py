@@ -102,6 +102,14 @@ def max_f32(a: Operand32, b: Operand32) -> U32:
     return bits
 
 
+def max_nan_f32(a: Operand32, b: Operand32) -> U32:
+    """max.NaN.f32 on uint32 codes: as max_f32, but a NaN on either side yields the canonical NaN (PTX ISA, "max";
+    standing: doc)."""
+    a, b = as_u32(a, "a"), as_u32(b, "b")
+    nan = ((a & _MAGNITUDE) > _INF) | ((b & _MAGNITUDE) > _INF)
+    return np.where(nan, _NAN, max_f32(a, b))
+
+
 def _canonical(result: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> U32:
     bits = result.view(np.uint32)
     unequal = result != result

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from mqa_ref.numerics.formats import BF16, E4M3FN, FP16, FP32, RNE, Format
+from mqa_ref.numerics.listening import heard
 from mqa_ref.numerics.machines import ACCUMULATORS, STEP_K, MachineModel
 
 _E4M3 = [None if E4M3FN.is_nan(code) else (E4M3FN.value(code), E4M3FN.exponent(code)) for code in range(256)]
@@ -82,66 +83,85 @@ def _convert(source: Format, target: Format, a: int) -> int:
     return target.zero(source.sign(a)) if value == 0 else target.encode(value, RNE)
 
 
+@heard
 def fma_f32(a: int, b: int, c: int) -> int:
     """fma.rn.f32: a*b + c with one rounding. An exact zero sum is +0 unless product and c are both -0."""
     return _fma(FP32, a, b, c)
 
 
+@heard
 def fma_f16(a: int, b: int, c: int) -> int:
     """fma.rn.f16 (one lane of fma.rn.f16x2): as fma_f32, on fp16 codes."""
     return _fma(FP16, a, b, c)
 
 
+@heard
 def add_f32(a: int, b: int) -> int:
     """add.rn.f32: inf + -inf is NaN; an exact zero sum is +0 unless both operands are -0."""
     return _add(FP32, a, b)
 
 
+@heard
 def add_f16(a: int, b: int) -> int:
     """add.rn.f16 (one lane of add.rn.f16x2): as add_f32, on fp16 codes."""
     return _add(FP16, a, b)
 
 
+@heard
 def mul_f32(a: int, b: int) -> int:
     """mul.rn.f32: 0 * inf is NaN; the sign of every other result is the xor of the signs."""
     return _mul(FP32, a, b)
 
 
+@heard
 def mul_f16(a: int, b: int) -> int:
     """mul.rn.f16 (one lane of mul.rn.f16x2): as mul_f32, on fp16 codes."""
     return _mul(FP16, a, b)
 
 
+@heard
 def abs_f32(a: int) -> int:
     """abs.f32: clears the sign; any NaN gives the canonical NaN (PTX leaves its payload open; hw)."""
     return FP32.canonical_nan if FP32.is_nan(a) else a & ~FP32.sign_mask
 
 
+@heard
 def max_f32(a: int, b: int) -> int:
     """max.f32 without .NaN: the other operand of a NaN, canonical NaN of two; +0 is above -0; subnormals kept."""
     return _max(FP32, a, b)
 
 
+@heard
+def max_nan_f32(a: int, b: int) -> int:
+    """max.NaN.f32: the canonical NaN where either operand is NaN, else as max_f32 (PTX ISA, "max"; standing: doc)."""
+    return FP32.canonical_nan if FP32.is_nan(a) or FP32.is_nan(b) else _max(FP32, a, b)
+
+
+@heard
 def max_f16(a: int, b: int) -> int:
     """max.f16 without .NaN (one lane of max.f16x2): as max_f32, on fp16 codes."""
     return _max(FP16, a, b)
 
 
+@heard
 def cvt_f16_f32(a: int) -> int:
     """cvt.rn.f16.f32 without .satfinite: fp32 code to fp16 code, overflow to inf from 65520 on."""
     return _convert(FP32, FP16, a)
 
 
+@heard
 def cvt_bf16_f32(a: int) -> int:
     """cvt.rn.bf16.f32 without .satfinite: fp32 code to bf16 code, overflow to inf."""
     return _convert(FP32, BF16, a)
 
 
+@heard
 def cvt_f32_f16(a: int) -> int:
     """cvt.f32.f16: fp16 code to fp32 code, exact."""
     return _convert(FP16, FP32, a)
 
 
+@heard
 def mma_step(a: Sequence[int], b: Sequence[int], c: int, *, machine: MachineModel, acc: str) -> int:
     """One tensor-core instruction for one output element: 32 products and the accumulator.
 

@@ -40,6 +40,7 @@ OPERATIONS: dict[str, Operation] = {
     "mul_f32": Operation(FP32, 2, ops32.mul_f32, scalar.mul_f32),
     "abs_f32": Operation(FP32, 1, ops32.abs_f32, scalar.abs_f32),
     "max_f32": Operation(FP32, 2, ops32.max_f32, scalar.max_f32),
+    "max_nan_f32": Operation(FP32, 2, ops32.max_nan_f32, scalar.max_nan_f32),
     "fma_f16": Operation(FP16, 3, ops16.fma_f16, scalar.fma_f16),
     "add_f16": Operation(FP16, 2, ops16.add_f16, scalar.add_f16),
     "mul_f16": Operation(FP16, 2, ops16.mul_f16, scalar.mul_f16),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,11 @@ from mqa_ref.reference.dot_bounds import DotBound
 from mqa_ref.reference.epilogue import Generation, checked_request
 from mqa_ref.reference.exact import float64_sums, sum_radius
 from mqa_ref.reference.head_bounds import Heads, SumBound, any_sum, own_sum
-from mqa_ref.reference.roundoff import ROUNDINGS, UP
+from mqa_ref.reference.roundoff import ROUNDINGS, UP, Rounding
 from mqa_ref.reference.runs import Run, runs
 
 F64 = NDArray[np.float64]
+Scaled = Literal["sum", "parts"]
 Mask = NDArray[np.bool_]
 
 
@@ -80,18 +81,23 @@ def own_order_bounds(
 
 
 def any_order_bounds(
-    problem: Problem, flow: Flow, machine: str | MachineModel = "sm100", *, generation: Generation = "folded"
+    problem: Problem,
+    flow: Flow,
+    machine: str | MachineModel = "sm100",
+    *,
+    generation: Generation = "folded",
+    scaled: Scaled = "sum",
 ) -> ErrorBounds:
     """Bounds for every kernel with the flow's formats, on that machine, that may add in any other order.
 
     Any way to deal a dot product's D products out to D / 32 tensor-core instructions and to join those by accumulator
     or addition; any tree over the heads, products fused with additions or rounded by themselves; ReLU before or after
-    the conversion to fp16. The scale is applied to the sum, as everywhere in the field. Otherwise as
-    ``own_order_bounds``.
+    the conversion to fp16. ``scaled``: "sum" where the scale is applied to the sum, as in nearly every kernel, "parts"
+    where it may be applied to partial sums before they are added, as DeepGEMM's SM90 kernel does (``orders``): this is
+    the wider bound, which covers the other. Otherwise as ``own_order_bounds``.
     """
-    return _bounds(
-        problem, flow, checked_request(machine, generation), generation, dot_bounds.any_order, any_sum
-    )
+    model = checked_request(machine, generation)
+    return _bounds(problem, flow, model, generation, dot_bounds.any_order, any_sum, parts=scaled == "parts")
 
 
 def _bounds(
@@ -101,6 +107,8 @@ def _bounds(
     generation: Generation,
     dots: Callable[..., DotBound],
     sums: Callable[..., SumBound],
+    *,
+    parts: bool = False,
 ) -> ErrorBounds:
     mask = problem.valid_mask()
     value, bound = np.zeros(mask.shape), np.zeros(mask.shape)
@@ -111,14 +119,14 @@ def _bounds(
         special[at] = _special(run)
         with np.errstate(all="ignore"):
             dot = dots(run.queries, run.keys, model, flow.acc)
-            value[at], bound[at], may_overflow[at] = _run_bounds(run, flow, dot, factor, sums)
+            value[at], bound[at], may_overflow[at] = _run_bounds(run, flow, dot, factor, sums, parts)
     bound[may_overflow] = np.inf
     bounds = ErrorBounds(value, bound, may_overflow, special, mask)
     return bounds if flow.out in ("fp32", flow.epi) else bounds.stored(flow.out)
 
 
 def _run_bounds(
-    run: Run, flow: Flow, dot: DotBound, factor: float, sums: Callable[..., SumBound]
+    run: Run, flow: Flow, dot: DotBound, factor: float, sums: Callable[..., SumBound], parts: bool
 ) -> tuple[F64, F64, Mask]:
     next_n, heads = run.weights.shape
     rounding = ROUNDINGS[flow.epi]
@@ -144,9 +152,29 @@ def _run_bounds(
     overflow |= total.overflow
     size = np.abs(scales)
     reach = size * total.reach
+    if parts:
+        reach, scaling = _scaled_parts(heads, size, total, rounding)
+    else:
+        scaling = rounding.error(reach)
     overflow |= rounding.overflows(reach)
-    bound = drift + size * total.error + rounding.error(reach)  # M
+    bound = drift + size * total.error + scaling  # M
     return value, bound * UP, overflow
+
+
+def _scaled_parts(heads: int, size: F64, total: SumBound, rounding: Rounding) -> tuple[F64, F64]:
+    """Where the scale may come before the last additions: what no scaled sum exceeds, and what the roundings add to the
+    sum's error times ``size`` (docs/bounds.md, "The scale on partial sums"; standing: proof).
+
+    Up to ``heads`` parts are scaled. Their roundings change a normal product by u of it, a subnormal one by half a unit
+    of the subnormals, and so may the halving in each part. The additions after the scale are rounded at the scaled
+    magnitude, where a unit can be larger than the scaled unit of the sum, for which ``total.error`` has room.
+    """
+    reach = size * total.reach
+    underflow = np.minimum(reach, heads * rounding.least)
+    scaled = (reach + underflow) * (1.0 + rounding.relative) ** heads
+    halving = size * np.minimum(total.reach, heads * rounding.least)
+    additions = np.maximum(rounding.error(scaled) - size * rounding.error(total.reach), 0.0)
+    return scaled, rounding.relative * reach + underflow + halving + (heads - 1) * additions
 
 
 def _finite(codes: NDArray[np.uint32]) -> F64:

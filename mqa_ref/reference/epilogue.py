@@ -27,19 +27,22 @@ from mqa_ref.numerics import (
     fma_f32,
     max_f16,
     max_f32,
+    max_nan_f32,
     mul_f16,
     mul_f32,
 )
+from mqa_ref.numerics.environment import check_environment
 
 Bits32 = NDArray[np.uint32]
 Bits16 = NDArray[np.uint16]
-Generation = Literal["folded", "max"]
+Generation = Literal["folded", "max", "max_nan"]
 
-GENERATIONS: tuple[Generation, ...] = ("folded", "max")
-"""How the fp32 epilogue does its ReLU: "folded" sums ``x + |x|`` and halves the sum, "max" sums ``max(x, 0)``.
+GENERATIONS: tuple[Generation, ...] = ("folded", "max", "max_nan")
+"""How the fp32 epilogue does its ReLU: "folded" sums ``x + |x|`` and halves the sum, "max" sums ``max(x, 0)``, in which
+a NaN becomes 0, and "max_nan" sums the ``max.NaN`` of x and 0, which keeps a NaN.
 
-The two differ on overflow, on fp32-subnormal partial sums, and on NaN and -inf (op.md, "Dtype flows"). The fp16
-epilogue takes ``max(x, 0)`` in both generations, so there the two names mean the same bits."""
+They differ on overflow, on fp32-subnormal partial sums, and on NaN and -inf (docs/flows.md). The fp16 epilogue takes
+``max(x, 0)`` in all of them, so there the names mean the same bits."""
 
 PARTIAL_SUMS = 4
 """Head ``h`` goes to partial sum ``h % 4`` of s0x, s0y, s1x, s1y, heads ascending (op.md, "Dtype flows")."""
@@ -58,7 +61,15 @@ def _relu(x: Bits32) -> Bits32:
     return max_f32(x, 0)
 
 
-_RELU: Mapping[Generation, Callable[[Bits32], Bits32]] = {"folded": _twice_relu, "max": _relu}
+def _relu_nan(x: Bits32) -> Bits32:
+    return max_nan_f32(x, 0)
+
+
+_RELU: Mapping[Generation, Callable[[Bits32], Bits32]] = {
+    "folded": _twice_relu,
+    "max": _relu,
+    "max_nan": _relu_nan,
+}
 
 
 def relus(
@@ -80,7 +91,7 @@ def finish(flow: Flow, total: NDArray[Any], scales: Bits32, generation: Generati
         total = mul_f16(total, cvt_f16_f32(scales))
     else:
         total = mul_f32(mul_f32(total, _HALF) if generation == "folded" else total, scales)
-    return _STORES[flow.epi, flow.out](total)
+    return STORES[flow.epi, flow.out](total)
 
 
 def _partial_sums(positive: NDArray[Any], weights: NDArray[Any], fma: Callable[..., Any]) -> NDArray[Any]:
@@ -103,7 +114,7 @@ def _cvt_bf16_f16(bits: NDArray[Any]) -> Bits16:
     return cvt_bf16_f32(cvt_f32_f16(bits))
 
 
-_STORES: Mapping[tuple[str, str], Callable[[NDArray[Any]], NDArray[Any]]] = {
+STORES: Mapping[tuple[str, str], Callable[[NDArray[Any]], NDArray[Any]]] = {
     ("fp32", "fp32"): _as_it_is,
     ("fp32", "fp16"): cvt_f16_f32,
     ("fp32", "bf16"): cvt_bf16_f32,
@@ -111,6 +122,7 @@ _STORES: Mapping[tuple[str, str], Callable[[NDArray[Any]], NDArray[Any]]] = {
     ("fp16", "fp16"): _as_it_is,
     ("fp16", "bf16"): _cvt_bf16_f16,
 }
+"""From sums in the epilogue's format to output codes, by the two formats."""
 
 
 def apply(
@@ -133,7 +145,9 @@ def apply(
 
 
 def checked_request(machine: str | MachineModel, generation: str) -> MachineModel:
-    """The machine model asked for. InputError for an unknown machine or generation (both told)."""
+    """The machine model asked for. InputError for an unknown machine or generation (both told), OracleError when this
+    thread's arithmetic is not what the reference relies on."""
+    check_environment()
     model = machine if isinstance(machine, MachineModel) else MACHINES.get(machine)
     faults = []
     if model is None:

@@ -15,6 +15,8 @@ from mqa_ref.flow import Flow
 from mqa_ref.numerics import E4M3FN, FORMATS, FP32, MachineModel, scalar
 from mqa_ref.problem import Problem
 from mqa_ref.reference.epilogue import Generation, checked_request
+from mqa_ref.reference.orders import SumOrder, checked_order
+from mqa_ref.reference.orders_scalar import sm90_logit, sm100_logit
 
 _HALF = 0x3F000000
 
@@ -26,6 +28,7 @@ def scalar_logit(
     row: int,
     col: int,
     generation: Generation = "folded",
+    order: SumOrder = "four_chains",
 ) -> int:
     """The bit pattern of logit (``row``, ``col``), 0 where the column is not valid for the row.
 
@@ -33,6 +36,7 @@ def scalar_logit(
     ``reference_logits`` does. Standing as there.
     """
     model = checked_request(machine, generation)
+    checked_order(order, flow)
     sequence, token = _sequence_and_token(problem, row, col)
     if col > int(problem.context_lens[sequence]) - problem.next_n + token:
         return 0
@@ -43,7 +47,12 @@ def scalar_logit(
         dots.append(scalar.mma(key, query, machine=model, acc=flow.acc))
     weights = [int.from_bytes(weight.tobytes(), "little") for weight in problem.weights[row]]
     if flow.epi == "fp32":
-        logit = _fp32_logit(dots, weights, scale, generation)
+        if order == "four_chains":
+            logit = _fp32_logit(dots, weights, scale, generation)
+        else:
+            add = sm90_logit if order == "deepgemm_sm90" else sm100_logit
+            positive = [_relu(dot, generation) for dot in dots]
+            logit = add(positive, weights, scale, generation == "folded")
         if flow.out == "fp32":
             return logit
         return scalar.cvt_f16_f32(logit) if flow.out == "fp16" else scalar.cvt_bf16_f32(logit)
@@ -100,10 +109,7 @@ def _sum(x: Fraction | float, y: Fraction | float) -> Fraction | float:
 def _fp32_logit(dots: list[int], weights: list[int], scale: int, generation: Generation) -> int:
     s0x = s0y = s1x = s1y = 0
     for h in range(0, len(dots), 4):
-        x = [
-            scalar.max_f32(dot, 0) if generation == "max" else scalar.add_f32(dot, scalar.abs_f32(dot))
-            for dot in dots[h : h + 4]
-        ]
+        x = [_relu(dot, generation) for dot in dots[h : h + 4]]
         s0x = scalar.fma_f32(x[0], weights[h], s0x)
         s0y = scalar.fma_f32(x[1], weights[h + 1], s0y)
         s1x = scalar.fma_f32(x[2], weights[h + 2], s1x)
@@ -112,6 +118,12 @@ def _fp32_logit(dots: list[int], weights: list[int], scale: int, generation: Gen
     if generation == "folded":
         total = scalar.mul_f32(total, _HALF)
     return scalar.mul_f32(total, scale)
+
+
+def _relu(dot: int, generation: Generation) -> int:
+    if generation == "folded":
+        return scalar.add_f32(dot, scalar.abs_f32(dot))
+    return scalar.max_nan_f32(dot, 0) if generation == "max_nan" else scalar.max_f32(dot, 0)
 
 
 def _fp16_logit(dots: list[int], weights: list[int], scale: int) -> int:

@@ -1,4 +1,5 @@
-"""The reference's bits as torch tensors, for those who hold them against a kernel's output in torch."""
+"""The reference's bits as torch tensors, for those who hold them against a kernel's output in torch; computed on the
+GPU where the tensors are to be on one."""
 
 from __future__ import annotations
 
@@ -25,12 +26,17 @@ def reference_logits_torch(
     """``reference_logits`` as torch tensors on ``device``: the logits [rows, max_context_len] in the flow's output
     dtype (float32, float16 or bfloat16), bit for bit, and the bool mask of the valid ones.
 
-    Raises NotAvailable without torch, and what ``reference_logits`` raises.
+    On any device but the CPU the arithmetic is done there, by torch (``reference.on_torch``), to the same bits. Raises
+    NotAvailable without torch, and what ``reference_logits`` raises.
     """
     try:
         import torch
     except ImportError as error:
         raise NotAvailable("torch is not installed; the extra `gpu` brings it") from error
+    if torch.device(device).type != "cpu":
+        from mqa_ref.reference.on_torch import device_logits
+
+        return device_logits(problem, flow, machine, generation, device)
     bits, mask = reference_logits(problem, flow, machine, generation=generation)
     # torch has few operations on unsigned words, so the bits travel as signed ones.
     signed = torch.from_numpy(bits.view(np.int32 if flow.out == "fp32" else np.int16))

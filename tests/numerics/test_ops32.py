@@ -12,7 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mqa_ref.errors import InputError
-from mqa_ref.numerics import FP32, abs_f32, add_f32, canonical_nan, fma_f32, max_f32, mul_f32, samples, scalar
+from mqa_ref.numerics import (
+    FP32,
+    abs_f32,
+    add_f32,
+    canonical_nan,
+    fma_f32,
+    max_f32,
+    max_nan_f32,
+    mul_f32,
+    samples,
+    scalar,
+)
 
 JUDGED: dict[str, tuple[Callable[..., Any], Callable[..., int], int]] = {
     "fma": (fma_f32, scalar.fma_f32, 3),
@@ -135,6 +146,19 @@ def test_max(tried: Any) -> None:
         :3000
     ].tolist()
     tried(a.size + 2000)
+
+
+def test_max_nan_keeps_a_nan_of_either_side(tried: Any) -> None:
+    """max.NaN.f32: as the order of integers says, but one NaN is enough."""
+    source = samples.Source(35)
+    a, b = (np.concatenate([x, source.mixed(FP32, 100_000)]) for x in samples.crossed(FP32, 2))
+    nan = [(x & np.uint32(0x7FFFFFFF)) > 0x7F800000 for x in (a, b)]
+    expected = np.where(nan[0] | nan[1], np.uint32(0x7FFFFFFF), expected_max(a, b))
+    assert np.count_nonzero(expected != expected_max(a, b)) > 100
+    assert np.array_equal(max_nan_f32(a, b), expected)
+    twins = [scalar.max_nan_f32(int(x), int(y)) for x, y in zip(a[:3000], b[:3000], strict=True)]
+    assert twins == expected[:3000].tolist()
+    tried(a.size)
 
 
 def test_max_rules_by_hand() -> None:

@@ -136,8 +136,10 @@ def _mpfr_epilogue(dots: Array, weights: Array, scales: Array, flow: Flow, gener
             zero, sums = gmpy2.mpfr(0), [gmpy2.mpfr(0)] * 4
             folded = generation == "folded" and flow.epi == "fp32"
             for h, dot in enumerate(x):
-                # max takes the other operand of a NaN, as the comparison does here.
+                # max takes the other operand of a NaN, as the comparison does here; max.NaN takes the NaN.
                 positive = dot + abs(dot) if folded else max(zero, dot)
+                if flow.epi == "fp32" and generation == "max_nan" and gmpy2.is_nan(dot):
+                    positive = dot
                 sums[h % 4] = gmpy2.fma(positive, factor[h], sums[h % 4])
             if flow.epi == "fp32":
                 total = ((sums[0] + sums[1]) + sums[2]) + sums[3]

@@ -19,8 +19,9 @@ OUTPUTS = ("fp32", "fp16", "bf16")
 COLUMNS: dict[str, tuple[str, tuple[Generation, ...]]] = {
     "fp32-fp32 folded": ("fp32-fp32", ("folded",)),
     "fp32-fp32 max": ("fp32-fp32", ("max",)),
-    "fp32-fp16": ("fp32-fp16", ("folded", "max")),
-    "fp16-fp16": ("fp16-fp16", ("folded", "max")),
+    "fp32-fp32 max_nan": ("fp32-fp32", ("max_nan",)),
+    "fp32-fp16": ("fp32-fp16", ("folded", "max", "max_nan")),
+    "fp16-fp16": ("fp16-fp16", ("folded", "max", "max_nan")),
 }
 # What the table must hold at least: op.md, "Dtype flows", and the field's bugs. Cases by the code that makes them.
 NEEDED = {

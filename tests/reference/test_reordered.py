@@ -106,7 +106,7 @@ def test_split_steps_differ_from_a_chain(make: Any) -> None:
 def test_no_order_exceeds_the_bound(machine: str, name: str, record_property: Any) -> None:
     flow, tried, differ = Flow.parse(name), 0, 0
     for number, problem in enumerate(islice(attack_problems(FLOWS.index(name) + 100), 4)):
-        generation = GENERATIONS[number % 2]
+        generation = GENERATIONS[number % len(GENERATIONS)]
         bounds = any_order_bounds(problem, flow, machine, generation=generation)
         own = reference_logits(problem, flow, machine, generation=generation)[0]
         for order in ORDERS:
