@@ -93,8 +93,9 @@ def compile_kernel(
     """Compile ``factory(block_kv=128, phys_block_kv=page, ...)``; takes about a second.
 
     ``factory``: a class (or function) with the constructor arguments of ``PagedMqaLogitsSm100``. ``options``: any
-    further constructor arguments, passed as they are. Raises InputError for an argument that the constructor does not
-    have, NotAvailable without nvidia-cutlass-dsl; what the constructor (InputError, Unsupported) and what the compiler
+    further constructor arguments, passed as they are; a constructor that takes ``arch`` gets it, and whatever it is set
+    to, the code is compiled for sm_100a. Raises InputError for an argument that the constructor does not have,
+    NotAvailable without nvidia-cutlass-dsl; what the constructor (InputError, Unsupported) and what the compiler
     raises comes through.
     """
     cutlass = import_compiler()
@@ -106,6 +107,7 @@ def compile_kernel(
         "head_dim": head_dim,
         "next_n": next_n,
         "num_sms": num_sms,
+        **({"arch": ARCH} if "arch" in inspect.signature(factory).parameters else {}),
         **options,
     }
     formats = {"epi_dtype": dtypes[flow.epi], "acc_dtype": dtypes[flow.acc], "output_dtype": dtypes[flow.out]}

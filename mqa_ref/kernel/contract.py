@@ -23,6 +23,9 @@ CALL = (
 )
 """Passed by position to ``__call__``; the compiled code knows them by these names."""
 
+SUPPLIED = ("arch",)
+"""Passed by name, too, to a constructor that has it: the architecture that is compiled for."""
+
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _PLACED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 
@@ -58,7 +61,9 @@ def _constructor_faults(factory: type) -> Iterator[Fault]:
     missing = [] if takes_all else [name for name in CONSTRUCTOR if name not in known]
     if missing:
         yield Fault(what, "no argument " + ", ".join(missing), expected)
-    unexpected = [one.name for one in parameters if one.name not in CONSTRUCTOR and _is_required(one)]
+    unexpected = [
+        one.name for one in parameters if one.name not in (*CONSTRUCTOR, *SUPPLIED) and _is_required(one)
+    ]
     if unexpected:
         yield Fault(what, "required arguments " + ", ".join(unexpected), f"{expected}; a default for others")
 

@@ -45,13 +45,20 @@ def registers_and_frame(cubin: bytes) -> tuple[int, int]:
 
 def disassemble(cubin: bytes) -> tuple[Instruction, ...]:
     """The instructions of a cubin by nvdisasm. Raises NotAvailable if there is no nvdisasm, or it cannot read it."""
+    return parse_sass(listing(cubin))
+
+
+def listing(cubin: bytes) -> str:
+    """What ``nvdisasm -c`` prints of a cubin. Raises NotAvailable if there is no nvdisasm, or it cannot read it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
-        run = subprocess.run([str(_nvdisasm()), "-c", str(path)], capture_output=True, text=True, check=False)
+        run = subprocess.run(
+            [str(tool("nvdisasm")), "-c", str(path)], capture_output=True, text=True, check=False
+        )
     if run.returncode != 0:
         raise NotAvailable(f"nvdisasm cannot read this cubin: {run.stderr.strip()}")
-    return parse_sass(run.stdout)
+    return run.stdout
 
 
 def parse_sass(text: str) -> tuple[Instruction, ...]:
@@ -80,14 +87,17 @@ def _instruction(match: re.Match[str], labels: dict[str, int]) -> Instruction:
     )
 
 
-def _nvdisasm() -> Path:
-    """The tool of the package nvidia-cuda-nvdisasm, or of a CUDA toolkit on the PATH."""
+_PACKAGES = {"nvdisasm": "nvidia-cuda-nvdisasm", "ptxas": "nvidia-cuda-nvcc"}
+
+
+def tool(name: str) -> Path:
+    """nvdisasm or ptxas, of its package or of a CUDA toolkit on the PATH. Raises NotAvailable where neither is."""
     for folder in sys.path:
-        for path in sorted(Path(folder or ".").glob("nvidia/cu*/bin/nvdisasm")):
+        for path in sorted(Path(folder or ".").glob(f"nvidia/cu*/bin/{name}")):
             return path
-    on_path = shutil.which("nvdisasm")
+    on_path = shutil.which(name)
     if on_path is None:
-        raise NotAvailable("instruction counts need nvdisasm: install the package nvidia-cuda-nvdisasm")
+        raise NotAvailable(f"instruction counts need {name}: install the package {_PACKAGES[name]}")
     return Path(on_path)
 
 

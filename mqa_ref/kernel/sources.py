@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
@@ -17,31 +18,47 @@ from typing import Any
 from mqa_ref.errors import Fault, InputError, NotAvailable
 from mqa_ref.kernel.contract import check_contract
 
-SGLANG_FILE = "sglang/kernels/ops/attention/dsa/cutedsl_fp8_paged_mqa_logits.py"
-SGLANG_CLASS = "FP8MQALogitsKernel"
-SGLANG_INSTALL = "pip install --no-deps sglang==0.5.23"
+
+@dataclass(frozen=True)
+class InstalledFile:
+    """One file of a distribution, the kernel class in it, and the command that brings both."""
+
+    distribution: str
+    file: str
+    kernel: str
+    install: str
+
+    def path(self) -> Path:
+        """Where the file lies. Raises NotAvailable with the command, also for a version that does not have the file."""
+        try:
+            installed = distribution(self.distribution)
+        except PackageNotFoundError as error:
+            message = f"the package {self.distribution} is not installed; {self.install} brings it"
+            raise NotAvailable(message) from error
+        for file in installed.files or ():
+            path = Path(str(installed.locate_file(file)))
+            if file.as_posix() == self.file and path.is_file():
+                return path
+        told = f"{self.distribution} {installed.version} has no file {self.file}"
+        raise NotAvailable(f"{told}; {self.install} brings one that has")
+
+    def load(self) -> Callable[..., Any]:
+        """The kernel class; nothing else of the distribution is imported."""
+        return load_from_file(self.path(), self.kernel)
 
 
-def sglang_path() -> Path:
-    """The kernel's file in the installed distribution ``sglang``.
-
-    Raises NotAvailable with the command that installs it, also for a version that does not have the file.
-    """
-    try:
-        installed = distribution("sglang")
-    except PackageNotFoundError as error:
-        raise NotAvailable(f"the package sglang is not installed; {SGLANG_INSTALL} brings it") from error
-    for file in installed.files or ():
-        path = Path(str(installed.locate_file(file)))
-        if file.as_posix() == SGLANG_FILE and path.is_file():
-            return path
-    message = f"sglang {installed.version} has no file {SGLANG_FILE}; {SGLANG_INSTALL} brings one that has"
-    raise NotAvailable(message)
-
-
-def load_sglang() -> Callable[..., Any]:
-    """The class of the upstream kernel; nothing else of sglang is imported."""
-    return load_from_file(sglang_path(), SGLANG_CLASS)
+SGLANG = InstalledFile(
+    "sglang",
+    "sglang/kernels/ops/attention/dsa/cutedsl_fp8_paged_mqa_logits.py",
+    "FP8MQALogitsKernel",
+    "pip install --no-deps sglang==0.5.23",
+)
+FLASHINFER = InstalledFile(
+    "flashinfer-python",
+    "flashinfer/attn_scores/kernels/fp8_paged_mqa_logits.py",
+    "FP8MQALogitsKernel",
+    "pip install --no-deps flashinfer-python==0.7.2.post1",
+)
 
 
 def load_from_file(path: Path, name: str) -> Callable[..., Any]:

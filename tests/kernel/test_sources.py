@@ -16,7 +16,7 @@ import mqa_ref
 from mqa_ref.errors import InputError, NotAvailable
 from mqa_ref.kernel import sources
 from mqa_ref.kernel.contract import CALL, CONSTRUCTOR, check_contract
-from mqa_ref.kernel.sources import load_from_file, load_from_module, sglang_path
+from mqa_ref.kernel.sources import FLASHINFER, SGLANG, InstalledFile, load_from_file, load_from_module
 
 KEEPS = f"""
 class Kernel:
@@ -118,31 +118,50 @@ def test_a_constructor_that_takes_anything_keeps_the_contract() -> None:
 
 ALONE = """
 import sys
-from mqa_ref.kernel.sources import load_sglang
-assert load_sglang().__name__ == "FP8MQALogitsKernel"
-assert [name for name in sys.modules if name.split(".")[0] in ("sglang", "torch")] == []
+from mqa_ref.kernel import sources
+assert sources.{file}.load().__name__ == "FP8MQALogitsKernel"
+assert [name for name in sys.modules if name.split(".")[0] in ("sglang", "flashinfer", "torch")] == []
 """
 
 
-def test_the_installed_upstream_kernel_keeps_the_contract_and_nothing_else_is_imported() -> None:
+@pytest.mark.parametrize("file", ["SGLANG", "FLASHINFER"])
+def test_an_installed_kernel_keeps_the_contract_and_nothing_else_is_imported(file: str) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(mqa_ref.__file__).parents[1])}
-    subprocess.run([sys.executable, "-B", "-c", ALONE], check=True, env=environment)
+    subprocess.run([sys.executable, "-B", "-c", ALONE.format(file=file)], check=True, env=environment)
 
 
-def test_without_sglang_the_answer_is_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+BOTH = pytest.mark.parametrize("file", [SGLANG, FLASHINFER], ids=lambda file: file.distribution)
+
+
+@BOTH
+def test_without_the_package_the_answer_is_the_command(
+    file: InstalledFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def absent(name: str) -> None:
+        assert name == file.distribution
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(sources, "distribution", absent)
-    with pytest.raises(NotAvailable, match=r"pip install --no-deps sglang==0\.5\.23"):
-        sglang_path()
+    with pytest.raises(NotAvailable, match=rf"pip install --no-deps {file.distribution}==\d"):
+        file.path()
 
 
-def test_another_version_without_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+@BOTH
+def test_another_version_without_the_file(file: InstalledFile, monkeypatch: pytest.MonkeyPatch) -> None:
     class Other:
         version = "0.4.0"
         files = ()
 
     monkeypatch.setattr(sources, "distribution", lambda name: Other())
-    with pytest.raises(NotAvailable, match=r"sglang 0\.4\.0 has no file"):
-        sglang_path()
+    with pytest.raises(NotAvailable, match=rf"{file.distribution} 0\.4\.0 has no file"):
+        file.path()
+
+
+def test_the_architecture_is_given_to_a_constructor_that_asks_for_it(tmp_path: Path) -> None:
+    """FlashInfer's contract: ``arch`` is required, and by name alone."""
+    text = KEEPS.replace("extra=1", "extra=1, *, arch")
+    (tmp_path / "kernel.py").write_text(text)
+    assert load_from_file(tmp_path / "kernel.py", "Kernel").__name__ == "Kernel"
+    (tmp_path / "kernel.py").write_text(text.replace("arch", "arch, device"))
+    with pytest.raises(InputError, match="required arguments device"):
+        load_from_file(tmp_path / "kernel.py", "Kernel")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqa_ref.errors import InputError, Unsupported
+from mqa_ref.errors import InputError
 from mqa_ref.flow import Flow
 from mqa_ref.kernel import resolve
 from mqa_ref.problem import Problem
@@ -34,11 +34,6 @@ def test_builtin_compiles_once_for_each_shape_and_option() -> None:
     assert other.options["num_sms"] == 3
     assert "early_tmem_copy" not in first.options
     assert target.compile(problem(), flow, {"early_tmem_copy": True}).ptx != first.ptx
-
-
-def test_known_but_not_served() -> None:
-    with pytest.raises(Unsupported, match="builtin, sglang"):
-        resolve("deepgemm")
 
 
 @pytest.mark.parametrize(
