@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -17,8 +16,8 @@ from mqa_ref.golden.model import Case
 from mqa_ref.golden.record import record
 from mqa_ref.golden.store import DATA, load_with_bytes, path_of, unused
 from mqa_ref.golden.views import VIEWS
+from mqa_ref.result import result_json, result_values
 
-VERSION = 1
 EXIT_PASS, EXIT_FAIL, EXIT_INPUT = 0, 1, 2
 
 Status = Literal["pass", "fail", "error"]
@@ -62,23 +61,19 @@ class GoldenReport:
 
     def to_json(self) -> str:
         """One versioned JSON object with the fields every checking command writes."""
-        plain = {
-            "version": VERSION,
-            "status": self.status,
-            "exit_code": self.exit_code,
-            "kernel": "none",
-            "backend": "none",
-            "flow": ",".join(dict.fromkeys(str(view.flow) for view in VIEWS)),
-            "cases": len(self.outcomes),
-            "logits": sum(one.logits for one in self.outcomes),
-            "mismatched": sum(one.mismatched for one in self.outcomes),
-            "findings": len(self.unused),
-            "seed": 0,
-            "seconds": round(self.seconds, 3),
-            "unused": list(self.unused),
-            "case_list": [asdict(one) for one in self.outcomes],
-        }
-        return json.dumps(plain, indent=2) + "\n"
+        plain = result_values(
+            "golden check",
+            status=self.status,
+            exit_code=self.exit_code,
+            flow=dict.fromkeys(str(view.flow) for view in VIEWS),
+            cases=len(self.outcomes),
+            logits=sum(one.logits for one in self.outcomes),
+            mismatched=sum(one.mismatched for one in self.outcomes),
+            findings=len(self.unused),
+            seconds=self.seconds,
+            more={"unused": self.unused, "case_list": [asdict(one) for one in self.outcomes]},
+        )
+        return result_json(plain)
 
 
 def check(

@@ -45,23 +45,26 @@ def encode_tensors(tensors: Mapping[str, NDArray[Any]], metadata: object) -> byt
     return len(text).to_bytes(_LENGTH, "little") + text + b"".join(blobs.values())
 
 
-def decode_tensors(data: bytes, source: str) -> tuple[dict[str, NDArray[Any]], str]:
-    """Tensors and metadata text of ``data``, the content of the file ``source``. Raises InputError naming the file."""
-    header, body = _split(data, source)
+def decode_tensors(
+    data: bytes, source: str, most: int = MAX_FILE_BYTES
+) -> tuple[dict[str, NDArray[Any]], str]:
+    """Tensors and metadata text of ``data``, the content of the file ``source``, of at most ``most`` bytes. Raises
+    InputError naming the file."""
+    header, body = _split(data, source, most)
     metadata = header.pop("__metadata__", None)
     if not isinstance(metadata, dict) or list(metadata) != [KEY] or not isinstance(metadata[KEY], str):
         refuse(source, "other metadata", f"exactly one metadata key, {KEY!r}, a string")
-    return _tensors(header, body, source), metadata[KEY]
+    return _tensors(header, body, source, most), metadata[KEY]
 
 
-def read(path: Path) -> bytes:
-    """The bytes of a file that may be a golden file. InputError for what is no regular file or too large."""
+def read(path: Path, most: int = MAX_FILE_BYTES, what: str = "a golden file") -> bytes:
+    """The bytes of a file that may be ``what``, at most ``most``. InputError for what is no regular file or larger."""
     if path.is_symlink() or not path.is_file():
-        refuse(str(path), "no regular file", "a golden file")
+        refuse(str(path), "no regular file", what)
     with path.open("rb") as file:
-        data = file.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
-        refuse(str(path), f"more than {MAX_FILE_BYTES} bytes", "a golden file")
+        data = file.read(most + 1)
+    if len(data) > most:
+        refuse(str(path), f"more than {most} bytes", what)
     return data
 
 
@@ -70,10 +73,10 @@ def refuse(source: str, value: str, expected: str) -> NoReturn:
     raise InputError([Fault(source, value, expected)])
 
 
-def _split(data: bytes, source: str) -> tuple[dict[str, Any], bytes]:
+def _split(data: bytes, source: str, most: int) -> tuple[dict[str, Any], bytes]:
     """Header and data. The length of the header is believed only after it was compared with the file."""
-    if len(data) > MAX_FILE_BYTES:
-        refuse(source, f"{len(data)} bytes", f"at most {MAX_FILE_BYTES}")
+    if len(data) > most:
+        refuse(source, f"{len(data)} bytes", f"at most {most}")
     if len(data) < _LENGTH:
         refuse(source, f"{len(data)} bytes", "a header length of 8 bytes: the file is truncated")
     length = int.from_bytes(data[:_LENGTH], "little")
@@ -100,14 +103,14 @@ def _split(data: bytes, source: str) -> tuple[dict[str, Any], bytes]:
     return header, data[_LENGTH + length :]
 
 
-def _tensors(header: Mapping[str, Any], body: bytes, source: str) -> dict[str, NDArray[Any]]:
+def _tensors(header: Mapping[str, Any], body: bytes, source: str, most: int) -> dict[str, NDArray[Any]]:
     """The tensors by name, after all of them were found to fill the data exactly."""
     for name, facts in header.items():
         if not is_name(name):
             refuse(
                 source, f"a tensor called {name[:64]!r}", "a name of lower-case words, digits, '.' and '-'"
             )
-        if not _well_formed(facts):
+        if not _well_formed(facts, most):
             refuse(
                 source,
                 f"tensor {name}: {str(facts)[:80]}",
@@ -132,7 +135,7 @@ def _tensors(header: Mapping[str, Any], body: bytes, source: str) -> dict[str, N
     }
 
 
-def _well_formed(facts: object) -> bool:
+def _well_formed(facts: object, most: int) -> bool:
     if not isinstance(facts, dict) or set(facts) != {"dtype", "shape", "data_offsets"}:
         return False
     shape, offsets = facts["shape"], facts["data_offsets"]
@@ -142,5 +145,5 @@ def _well_formed(facts: object) -> bool:
         and isinstance(facts["dtype"], str)
         and facts["dtype"] in _DTYPES
         and 1 <= len(shape) <= MAX_AXES
-        and all(type(number) is int and 0 <= number <= MAX_FILE_BYTES for number in (*shape, *offsets))
+        and all(type(number) is int and 0 <= number <= most for number in (*shape, *offsets))
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from cuda.bindings import driver
 from numpy.typing import NDArray
 
 from mqa_ref.golden.silicon.bodies import Tile
+from mqa_ref.kernel.raw_launch import ELEMENT_BYTES, Pointer, RawLaunch, Scalar
 
 
 def check(result: Any) -> Any:
@@ -80,7 +81,8 @@ class Gpu:
         kind = {1: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT8, 2: kinds.CU_TENSOR_MAP_DATA_TYPE_FLOAT16}
         kind[4] = kinds.CU_TENSOR_MAP_DATA_TYPE_FLOAT32
         swizzles = driver.CUtensorMapSwizzle
-        swizzle = {0: swizzles.CU_TENSOR_MAP_SWIZZLE_NONE, 3: swizzles.CU_TENSOR_MAP_SWIZZLE_128B}
+        swizzle = {0: swizzles.CU_TENSOR_MAP_SWIZZLE_NONE, 1: swizzles.CU_TENSOR_MAP_SWIZZLE_32B}
+        swizzle |= {2: swizzles.CU_TENSOR_MAP_SWIZZLE_64B, 3: swizzles.CU_TENSOR_MAP_SWIZZLE_128B}
         rank = len(tile.sizes)
         encoded = check(
             driver.cuTensorMapEncodeTiled(
@@ -98,3 +100,19 @@ class Gpu:
             )
         )
         return ctypes.string_at(encoded.getPtr(), 128)
+
+    def arguments(self, launch: RawLaunch, addresses: Mapping[str, int]) -> list[Any]:
+        """The kernel parameters of a described launch whose buffers lie at these addresses."""
+        made: list[Any] = []
+        for one in launch.parameters:
+            if isinstance(one, Scalar):
+                made.append({1: ctypes.c_uint8, 4: ctypes.c_uint32, 8: ctypes.c_uint64}[one.size](one.value))
+            elif isinstance(one, Pointer):
+                made.append(ctypes.c_uint64(0 if one.buffer is None else addresses[one.buffer] + one.offset))
+            else:
+                tile = Tile(
+                    ELEMENT_BYTES[one.element], one.sizes, one.strides, one.box, 3 if one.swizzle else 0
+                )
+                raw = self.tensor_map(tile, addresses[one.buffer] + one.offset)
+                made.append(ctypes.create_string_buffer(raw, 128))
+        return made

@@ -9,7 +9,9 @@ LOAD_TWO = "mul.wide.u32 %d1, %r60, 8;\nadd.s64 %d1, %d60, %d1;\nld.global.v2.b3
 
 @dataclass(frozen=True)
 class Tile:
-    """A tensor map: element bytes, sizes, byte strides of dimensions 1.., box, swizzle (0 or 3 = 128 bytes)."""
+    """A tensor map: element bytes, sizes, byte strides of dimensions 1.., box, swizzle (0 none, 1, 2, 3 = 32, 64,
+    128 bytes: CUtensorMapSwizzle).
+    """
 
     element_bytes: int
     sizes: tuple[int, ...]

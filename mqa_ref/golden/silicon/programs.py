@@ -28,6 +28,9 @@ from mqa_ref.golden.silicon.bodies import (
     select,
     tile_body,
 )
+from mqa_ref.golden.silicon.bodies_groups import Matrix, signs, two_groups
+from mqa_ref.golden.silicon.bodies_groups import chain as products_along_k
+from mqa_ref.golden.silicon.bodies_lanes import ACROSS, BITS, GENERIC, NUMBERED
 
 PROLOGUE = """.version 8.6
 .target sm_90a
@@ -72,6 +75,65 @@ _BYTES_3D = Tile(1, (128, 20, 3), (144, 2960), (128, 16, 1), 3)
 _BYTES_WIDE = Tile(1, (128, 32, 2), (128, 4096), (128, 8, 2), 3)
 _FLOATS_2D = Tile(4, (37, 9), (160,), (32, 4), 0)
 _HALVES_2D = Tile(2, (500, 2), (1008,), (64, 2), 0)
+_BYTES_64 = Tile(1, (64, 40, 2), (80, 3200), (64, 16, 1), 2)
+_FLOATS_32 = Tile(4, (24, 30), (112,), (8, 24), 1)
+
+GROUPS: tuple[Program, ...] = (
+    Program(
+        "wgmma-swizzle-128",
+        products_along_k(64, Matrix(0, 1024, 128), Matrix(8448, 1024, 128), 17408, 4),
+        slot=128,
+        words=2176,
+        shared=32768,
+    ),
+    Program(
+        "wgmma-swizzle-64",
+        products_along_k(24, Matrix(512, 512, 64), Matrix(5248, 1024, 64), 8192, 2),
+        slot=48,
+        words=1024,
+    ),
+    Program(
+        "wgmma-swizzle-32",
+        products_along_k(8, Matrix(128, 256, 32), Matrix(2432, 256, 32), 4096, 1),
+        slot=16,
+        words=512,
+    ),
+    Program(
+        "wgmma-no-swizzle",
+        products_along_k(128, Matrix(16, 128, 0, 1024), Matrix(4096, 400, 0, 144), 12288, 2),
+        slot=256,
+        words=1536,
+    ),
+    Program(
+        "wgmma-signs", signs(16, Matrix(0, 1024, 128), Matrix(8256, 1024, 128), 12288), slot=32, words=1536
+    ),
+    Program(
+        "wgmma-groups",
+        two_groups(
+            32,
+            (Matrix(0, 1024, 128), Matrix(16384, 1024, 128)),
+            (Matrix(64, 1024, 128), Matrix(20608, 512, 64)),
+            24576,
+        ),
+        threads=256,
+        slot=128,
+        words=3072,
+        shared=32768,
+    ),
+)
+LANES: tuple[Program, ...] = (
+    Program("lanes-meet", LOAD_TWO + ACROSS, slot=32),
+    Program("numbered-barriers", LOAD_TWO + NUMBERED),
+    Program("generic-addresses", LOAD_TWO + GENERIC, slot=16),
+    Program("bits", chain(BITS)),
+    Program(
+        "tile-swizzle-64",
+        tile_body(_BYTES_64, [(0, 0, 0), (16, 12, 1), (-16, 30, 0)]),
+        words=900,
+        tile=_BYTES_64,
+    ),
+    Program("tile-swizzle-32", tile_body(_FLOATS_32, [(0, 0), (4, 7), (20, 10)]), words=450, tile=_FLOATS_32),
+)
 
 PROGRAMS: tuple[Program, ...] = (
     Program("two-operands", chain([f"{name} %r3, %r1, %r2;" for name in TWO])),
@@ -107,6 +169,8 @@ PROGRAMS: tuple[Program, ...] = (
         words=260,
         tile=_HALVES_2D,
     ),
+    *GROUPS,
+    *LANES,
 )
 
 
