@@ -2,22 +2,56 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from mqa_ref.compare import Comparison
 from mqa_ref.findings import Finding
-from mqa_ref.report.values import VERSION, report_values
+from mqa_ref.report.values import report_values
+from mqa_ref.result import VERSION, Status, result_json
 
-__all__ = ["VERSION", "BaselineResult", "CaseResult", "CaseStatus", "Report", "Status"]
+__all__ = ["VERSION", "BaselineResult", "CaseResult", "CaseStatus", "KindResult", "Report", "Status"]
 
 CaseStatus = Literal["pass", "fail", "error", "unsupported"]
-Status = Literal["pass", "fail", "error"]
 Verdict = Literal["bit-identical", "within tolerance", "different", "not compared"]
 
+VALID_KINDS: tuple[str, ...] = (
+    "ordinary data",
+    "sums near the subnormals",
+    "sums near the greatest number",
+    "dot products beyond fp16",
+    "NaN or inf among weights and scales",
+    "NaN codes",
+)
+"""Kinds of valid logits; where several apply, the last one counts. Only "ordinary data" promises anything: no sum in
+it can overflow or lose a bit below the smallest number, so that a factor of two, taken in and out again, is exact."""
+TAIL_KINDS: tuple[str, ...] = (
+    "tokens of later queries",
+    "rest of the last page",
+    "pages behind the length",
+    "tile behind the length",
+    "splits without a token",
+)
+"""Kinds of columns that mean nothing for their row, from left to right."""
+KINDS: tuple[str, ...] = (*VALID_KINDS, *TAIL_KINDS)
+
 EXIT_PASS, EXIT_FAIL, EXIT_INPUT, EXIT_ORACLE, EXIT_ABSENT, EXIT_NOTHING = range(6)
+
+
+@dataclass(frozen=True)
+class KindResult:
+    """Two kernels on the elements of one of the KINDS of one case.
+
+    ``compared``: elements; ``differing``: of these, other bits or written by one kernel alone; ``alone``: the latter.
+    ``first``: the first that differs, both words, empty when there is none.
+    """
+
+    kind: str
+    compared: int
+    differing: int
+    alone: int = 0
+    first: str = ""
 
 
 @dataclass(frozen=True)
@@ -28,7 +62,7 @@ class BaselineResult:
     when they differ and both stay within the bound for any order of addition; "not compared" when one of the
     two gave none. ``difference``: the kernel's logits held against the baseline's, None when not compared.
     ``status``, ``mismatched``, ``findings``, ``error``, ``message``: the baseline's own, against the
-    reference.
+    reference. ``kinds``: the two outputs against each other, tail columns included, kind by kind.
     """
 
     verdict: Verdict
@@ -38,6 +72,7 @@ class BaselineResult:
     findings: int = 0
     error: str = ""
     message: str = ""
+    kinds: tuple[KindResult, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,6 +137,8 @@ class Report:
     case_list: tuple[CaseResult, ...]
     environment: dict[str, str] = field(default_factory=dict)
     baseline: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    expect: str = "bits"
     unseen: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -165,8 +202,22 @@ class Report:
         """The command that runs one case again."""
         words = ["mqa-ref", "verify", "--kernel", self.kernel, "--on", self.backend, "--flow", self.flow]
         words += ["--machine", self.machine, "--generation", self.generation, "--order", case.order]
+        words += ["--expect", self.expect] if self.expect != "bits" else []
         words += ["--baseline", self.baseline] if self.baseline else []
+        words += [word for name, value in self.options.items() for word in ("--option", f"{name}={value}")]
         words += [*(case.select or ("--case", case.name)), "--seed", str(case.seed)]
+        return shlex.join(words)
+
+    def explain_command(self, case: CaseResult) -> str:
+        """The command that explains the first wrong logit of a case; empty for one that has no name on a command line,
+        and for options of the kernel, which that command does not take."""
+        named = case.select in ((), ("--case", case.name))
+        if not named or self.backend != "emulator" or self.options:
+            return ""
+        flow = str(case.shape.get("flow", self.flow))
+        words = ["mqa-ref", "explain", "--case", case.name, "--kernel", self.kernel, "--flow", flow]
+        words += ["--machine", self.machine, "--generation", self.generation]
+        words += ["--order", case.order, "--seed", str(case.seed)]
         return shlex.join(words)
 
     def as_dict(self) -> dict[str, Any]:
@@ -175,4 +226,4 @@ class Report:
 
     def to_json(self) -> str:
         """``as_dict`` as one line-broken JSON object."""
-        return json.dumps(self.as_dict(), indent=2, allow_nan=False) + "\n"
+        return result_json(self.as_dict())

@@ -3,8 +3,8 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import IO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
 
 from rich import box
 from rich.console import Console
@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mqa_ref.report.model import CaseResult, Report
+from mqa_ref.report.shown import one_line, plain
 from mqa_ref.report.values import baseline_values, finding_ids
 
 _STYLES = {"pass": "green", "fail": "bold red", "error": "bold red", "unsupported": "yellow"}
@@ -31,22 +32,22 @@ def make_console(file: IO[str] | None = None) -> Console:
 
 def render(report: Report, console: Console) -> None:
     """Write the whole report."""
-    console.print(Text(_heading(report)))
-    console.print(Text(", ".join(f"{name} {value}" for name, value in report.environment.items())))
+    console.print(Text(plain(heading(report))))
+    console.print(Text(plain(", ".join(f"{name} {value}" for name, value in report.environment.items()))))
     console.print()
     if report.case_list:
         console.print(_cases(report, console.is_terminal))
     for case in report.case_list:
         if case.status != "pass":
             console.print()
-            for line in _failure(report, case):
-                console.print(Text(line))
+            for line in failure_lines(report, case):
+                console.print(Text(plain(line)))
     for part in (_baseline(report), _finding_ids(report), _unseen(report)):
         lines = list(part)
         if lines:
             console.print()
         for line in lines:
-            console.print(Text(line))
+            console.print(Text(plain(line)))
     console.print()
     console.print(Text(summary(report), style=_STYLES[report.status]))
 
@@ -63,7 +64,8 @@ def summary(report: Report) -> str:
     return f"{report.status}: {cases}, {tried}, {report.ctas} CTAs, {counts}, {report.seconds:.1f} s"
 
 
-def _heading(report: Report) -> str:
+def heading(report: Report) -> str:
+    """What was asked, in one line."""
     baseline = f", baseline {report.baseline}" if report.baseline else ""
     return (
         f"kernel {report.kernel}{baseline}, backend {report.backend}, flow {report.flow}, machine {report.machine},"
@@ -82,7 +84,7 @@ def _cases(report: Report, terminal: bool) -> Table:
     for case in report.case_list:
         compared = case.comparison
         table.add_row(
-            Text(f"{case.name} [{case.order}]" if several else case.name),
+            Text(one_line(f"{case.name} [{case.order}]" if several else case.name)),
             ",".join(str(length) for length in case.shape["lengths"]),
             *(str(case.shape[name]) for name in ("page", "heads", "next_n", "num_sms")),
             str(compared.compared) if compared else "-",
@@ -94,7 +96,8 @@ def _cases(report: Report, terminal: bool) -> Table:
     return table
 
 
-def _failure(report: Report, case: CaseResult) -> Iterator[str]:
+def failure_lines(report: Report, case: CaseResult) -> Iterator[str]:
+    """Everything about one case that did not pass."""
     yield f"{case.status.upper()} {case.name} (case id {case.case_id}): {case.why}"
     if case.message:
         yield f"  {case.error}: {case.message.replace(chr(10), chr(10) + '    ')}"
@@ -155,3 +158,21 @@ def _baseline(report: Report) -> Iterator[str]:
         f"baseline {report.baseline}: {over['verdict']} on valid logits, {over['differing']} of {over['logits']}"
         f" differ; against the reference {own}"
     )
+    yield from _kinds(over["kinds"])
+
+
+def _kinds(kinds: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Kind by kind, and for each that differs the smallest case and the command that shows it."""
+    for kind in kinds:
+        if not kind["compared"]:
+            continue
+        counts = (
+            f"{kind['differing']} of {kind['compared']} differ"
+            if kind["differing"]
+            else f"{kind['compared']}"
+        )
+        alone = f", {kind['alone']} written by one kernel alone" if kind["alone"] else ""
+        yield f"  {kind['kind'] + ':':37} {kind['verdict']}, {counts}{alone}"
+        if kind["smallest"] is not None:
+            yield f"    smallest: {kind['smallest']['case']}, {kind['smallest']['first']}"
+            yield f"    REPRO: {kind['smallest']['repro']}"

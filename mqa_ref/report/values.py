@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from mqa_ref.compare import Comparison, Mismatch
+from mqa_ref.report.clusters import clusters
+from mqa_ref.result import result_values
 
 if TYPE_CHECKING:
     from mqa_ref.report.model import BaselineResult, CaseResult, Report
 
 VERDICTS = ("bit-identical", "within tolerance", "different", "not compared")
 """What the comparison with a baseline can say of a case; over all cases the worst that was seen counts."""
-VERSION = 1
-"""Version of the JSON object; it grows when a field changes its meaning or goes away."""
 
 _CASE = (
     *("name", "case_id", "why", "shape", "order", "seed", "status"),
@@ -24,19 +24,17 @@ _CASE = (
 
 def report_values(report: Report) -> dict[str, Any]:
     """Everything; numbers that JSON does not know are strings."""
-    plain: dict[str, Any] = {"version": VERSION, "status": report.status, "exit_code": report.exit_code}
-    for name in ("kernel", "backend", "flow", "machine", "generation", "level"):
-        plain[name] = getattr(report, name)
-    for name in ("cases", "executed", "interleavings", "logits", "ctas", "mismatched", "findings", "seed"):
+    plain: dict[str, Any] = {}
+    for name in ("machine", "generation", "expect", "options", "level", "executed", "interleavings", "ctas"):
         plain[name] = getattr(report, name)
     plain["known_findings"] = sum(f.known is not None for case in report.case_list for f in case.findings)
     for status in ("pass", "fail", "error", "unsupported"):
         plain[f"cases_{status}"] = sum(case.status == status for case in report.case_list)
-    plain["seconds"] = round(report.seconds, 3)
     plain["environment"] = report.environment
     plain["orders"] = dict(Counter(case.order for case in report.case_list if case.executed))
     plain["known_unseen"] = [{"id": name, "expected": text} for name, text in report.unseen]
     plain["baseline"] = baseline_values(report) if report.baseline else None
+    plain["clusters"] = [one.values() for one in clusters(report)]
     plain["finding_ids"] = finding_ids(report)
     plain["finding_list"] = [
         {"case": case.name, "order": case.order, "seed": case.seed, **finding.as_dict()}
@@ -44,7 +42,21 @@ def report_values(report: Report) -> dict[str, Any]:
         for finding in case.findings
     ]
     plain["case_list"] = [_case(report, case) for case in report.case_list]
-    return plain
+    return result_values(
+        "verify",
+        status=report.status,
+        exit_code=report.exit_code,
+        kernel=report.kernel,
+        backend=report.backend,
+        flow=report.flow,
+        cases=report.cases,
+        logits=report.logits,
+        mismatched=report.mismatched,
+        findings=report.findings,
+        seed=report.seed,
+        seconds=report.seconds,
+        more=plain,
+    )
 
 
 def finding_ids(report: Report) -> list[dict[str, Any]]:
@@ -75,7 +87,37 @@ def baseline_values(report: Report) -> dict[str, Any]:
         "mismatched": sum(one.mismatched for one in told),
         "findings": sum(one.findings for one in told),
         "cases_status": dict(Counter(one.status for one in told)),
+        "kinds": kind_values(report),
     }
+
+
+def kind_values(report: Report) -> list[dict[str, Any]]:
+    """Each kind of element over all cases: counts, a verdict ("not compared" where no case has any), and the smallest
+    case that differs (fewest tokens, then fewest rows, then the first)."""
+    from mqa_ref.report.model import KINDS
+
+    none: dict[str, Any] = {
+        "verdict": VERDICTS[3],
+        "compared": 0,
+        "differing": 0,
+        "alone": 0,
+        "smallest": None,
+    }
+    totals = {kind: {"kind": kind, **none} for kind in KINDS}
+    sizes: dict[str, tuple[int, int]] = {}
+    for case in report.case_list:
+        for one in case.baseline.kinds if case.baseline is not None else ():
+            entry = totals[one.kind]
+            for name in ("compared", "differing", "alone"):
+                entry[name] += getattr(one, name)
+            size = (sum(case.shape["lengths"]), len(case.shape["lengths"]))
+            if one.differing and (one.kind not in sizes or size < sizes[one.kind]):
+                sizes[one.kind] = size
+                entry["smallest"] = {"case": case.name, "first": one.first, "repro": report.repro(case)}
+    for entry in totals.values():
+        if entry["compared"]:
+            entry["verdict"] = VERDICTS[2] if entry["differing"] else VERDICTS[0]
+    return list(totals.values())
 
 
 def _case(report: Report, case: CaseResult) -> dict[str, Any]:
@@ -90,11 +132,8 @@ def _case(report: Report, case: CaseResult) -> dict[str, Any]:
 def _baseline(baseline: BaselineResult) -> dict[str, Any]:
     names = ("verdict", "status", "mismatched", "findings", "error", "message")
     plain = {name: getattr(baseline, name) for name in names}
+    plain["kinds"] = [asdict(one) for one in baseline.kinds]
     return plain | {"difference": _comparison(baseline.difference) if baseline.difference else None}
-
-
-def _number(value: float | None) -> float | str | None:
-    return value if value is None or math.isfinite(value) else repr(value)
 
 
 def _mismatch(mismatch: Mismatch) -> dict[str, Any]:
@@ -103,8 +142,8 @@ def _mismatch(mismatch: Mismatch) -> dict[str, Any]:
         **mismatch.place.as_dict(),
         "expected": mismatch.expected,
         "actual": mismatch.actual,
-        "expected_value": _number(mismatch.expected_value),
-        "actual_value": _number(mismatch.actual_value),
+        "expected_value": mismatch.expected_value,
+        "actual_value": mismatch.actual_value,
         "ulp": mismatch.ulp,
     }
 
@@ -113,13 +152,13 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
     plain: dict[str, Any] = {"logits": comparison.compared, "mismatched": comparison.mismatched}
     plain |= {"counts": dict(comparison.counts), "where": list(comparison.where)}
     plain["suspects"] = list(comparison.suspects)
-    plain |= {"max_ulp": comparison.max_ulp, "max_abs": _number(comparison.max_abs)}
+    plain |= {"max_ulp": comparison.max_ulp, "max_abs": comparison.max_abs}
     plain |= {"tail_written": comparison.tail_written, "stray_written": comparison.stray_written}
-    plain |= {"calc_diff": _number(comparison.calc_diff), "cosine": _number(comparison.cosine)}
-    plain |= {"max_ratio": _number(comparison.max_ratio), "factor": comparison.factor}
+    plain |= {"calc_diff": comparison.calc_diff, "cosine": comparison.cosine}
+    plain |= {"max_ratio": comparison.max_ratio, "factor": comparison.factor}
     plain["unbounded"] = comparison.unbounded
     plain["worst"] = [
-        {"measure": extreme.measure, "greatest": _number(extreme.value), **_mismatch(extreme.element)}
+        {"measure": extreme.measure, "greatest": extreme.value, **_mismatch(extreme.element)}
         for extreme in comparison.worst
     ]
     plain["first"] = [_mismatch(mismatch) for mismatch in comparison.first]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,6 +12,8 @@ import pytest
 
 from mqa_ref.findings import Finding
 from mqa_ref.report import BaselineResult, CaseResult, Report
+from mqa_ref.report.model import KINDS, KindResult
+from mqa_ref.report.schema import faults_of_json
 from mqa_ref.report.text import make_console, render
 
 ReportOf = Callable[..., Report]
@@ -73,6 +76,11 @@ def test_a_baseline_decides_nothing_and_is_told_for_each_case_and_over_all(repor
     report = replace(report_of(), case_list=cases, baseline="other.py:K")
     assert (report.status, report.exit_code) == ("pass", 0)
     told = json.loads(report.to_json())
+    assert faults_of_json(told) == ()
+    kinds = told["baseline"].pop("kinds")
+    assert {(one["verdict"], one["compared"], one["smallest"]) for one in kinds} == {
+        ("not compared", 0, None)
+    }
     assert told["baseline"] == {
         "kernel": "other.py:K",
         "verdict": "different",
@@ -94,6 +102,46 @@ def test_a_baseline_decides_nothing_and_is_told_for_each_case_and_over_all(repor
     assert "  baseline's own KernelDied: gone" in text
     assert "baseline other.py:K: different on valid logits, 128 of 858 differ" in text
     assert "--baseline other.py:K" in report.repro(cases[0])
+
+
+def test_kinds_are_added_up_and_the_smallest_case_that_differs_is_named(report_of: ReportOf) -> None:
+    good, wrong = report_of("good", "wrong").case_list
+    big, small = ({**good.shape, "lengths": lengths} for lengths in ([300, 7], [5]))
+    first = (
+        KindResult("ordinary data", 100, 0),
+        KindResult("pages behind the length", 10, 4, 1, "row 0 column 64"),
+    )
+    second = (KindResult("pages behind the length", 20, 5, 0, "row 1 column 80"),)
+    cases = (
+        replace(good, shape=big, baseline=BaselineResult("bit-identical", "pass", kinds=first)),
+        replace(wrong, shape=small, baseline=BaselineResult("bit-identical", "pass", kinds=second)),
+    )
+    report = replace(report_of(), case_list=cases, baseline="other.py:K")
+    kinds = {one["kind"]: one for one in json.loads(report.to_json())["baseline"]["kinds"]}
+    assert list(kinds) == list(KINDS)
+    assert kinds["ordinary data"] == {
+        "kind": "ordinary data",
+        "verdict": "bit-identical",
+        "compared": 100,
+        "differing": 0,
+        "alone": 0,
+        "smallest": None,
+    }
+    assert kinds["NaN codes"]["verdict"] == "not compared"
+    behind = kinds["pages behind the length"]
+    assert [behind[name] for name in ("verdict", "compared", "differing", "alone")] == ["different", 30, 9, 1]
+    assert behind["smallest"] == {
+        "case": "wrong",
+        "first": "row 1 column 80",
+        "repro": report.repro(cases[1]),
+    }
+    text = piped(report)
+    assert re.search(r"ordinary data: +bit-identical, 100\n", text)
+    assert re.search(
+        r"pages behind the length: +different, 9 of 30 differ, 1 written by one kernel alone\n", text
+    )
+    assert "smallest: wrong, row 1 column 80" in text
+    assert "NaN codes:" not in text
 
 
 def test_nothing_compared_is_no_verdict(report_of: ReportOf) -> None:

@@ -51,6 +51,7 @@ def test_the_json_object(report_of: ReportOf) -> None:
     head = {name: value for name, value in told.items() if not isinstance(value, list | dict)}
     assert head == {
         "version": 1,
+        "command": "verify",
         "status": "fail",
         "exit_code": 1,
         "kernel": "builtin",
@@ -58,6 +59,7 @@ def test_the_json_object(report_of: ReportOf) -> None:
         "flow": "fp32-fp32-fp32",
         "machine": "sm100",
         "generation": "folded",
+        "expect": "bits",
         "level": "quick",
         "cases": 5,
         "executed": 3,
