@@ -13,9 +13,15 @@ from typing import NoReturn
 import click
 
 from mqa_ref import __version__
+from mqa_ref.cli.bench import bench_command
+from mqa_ref.cli.calibrate import calibrate_command
 from mqa_ref.cli.compile import compile_command
+from mqa_ref.cli.completion import completion_command
 from mqa_ref.cli.doctor import doctor_command
+from mqa_ref.cli.explain import explain_command
+from mqa_ref.cli.fuzz import fuzz_command
 from mqa_ref.cli.golden import golden_command
+from mqa_ref.cli.replay import replay_command
 from mqa_ref.cli.schedule import schedule_command
 from mqa_ref.cli.selfcheck import selfcheck_command
 from mqa_ref.cli.tolerances import tolerances_command
@@ -48,12 +54,18 @@ def cli() -> None:
 
 _COMMANDS = (
     verify_command,
+    fuzz_command,
+    replay_command,
+    explain_command,
     compile_command,
     schedule_command,
     golden_command,
     tolerances_command,
     selfcheck_command,
+    calibrate_command,
+    bench_command,
     doctor_command,
+    completion_command,
 )
 for command in _COMMANDS:
     cli.add_command(command)

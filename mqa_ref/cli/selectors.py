@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,7 +13,49 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-KERNEL_HELP = "The kernel under test: builtin, sglang, FILE.py:CLASS or MODULE:CLASS."
+KERNEL_HELP = "The kernel under test: builtin, sglang, flashinfer, deepgemm, FILE.py:CLASS or MODULE:CLASS."
+
+
+def kernel_options(function: Function) -> Function:
+    """``--option``, as ``option_words``, for ``options_of``."""
+    option = click.option(
+        "--option",
+        "option_words",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A constructor argument of the kernel: an integer, true, false, none or a word; may be repeated.",
+    )
+    return option(function)
+
+
+def options_of(words: Sequence[str]) -> dict[str, Any]:
+    """The constructor arguments that ``--option`` names. Raises InputError with every word that is no NAME=VALUE."""
+    from mqa_ref.errors import Fault, InputError
+
+    pairs = [word.partition("=") for word in words]
+    names = [name for name, _, _ in pairs]
+    bad = [
+        word
+        for word, (name, sign, value) in zip(words, pairs, strict=True)
+        if not (name.isidentifier() and sign and value)
+    ]
+    faults = [Fault("--option", repr(word), "NAME=VALUE") for word in bad]
+    faults += [
+        Fault("--option", name, "each name once") for name in dict.fromkeys(names) if names.count(name) > 1
+    ]
+    if faults:
+        raise InputError(faults)
+    return {name: _value(value) for name, _, value in pairs}
+
+
+def _value(text: str) -> Any:
+    plain = {"true": True, "false": False, "none": None}
+    if text.lower() in plain:
+        return plain[text.lower()]
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
 
 def limit_options(function: Function) -> Function:

@@ -24,6 +24,7 @@ from mqa_ref.numerics import (
     fma_f32,
     max_f16,
     max_f32,
+    max_nan_f32,
     mul_f16,
     mul_f32,
 )
@@ -31,7 +32,7 @@ from mqa_ref.numerics import (
 Array = NDArray[Any]
 Groups = Callable[[int], Sequence[Sequence[int]]]
 Tree = tuple[tuple[int, int], ...]
-Relu = Literal["folded", "max", "none", "after"]
+Relu = Literal["folded", "max", "max_nan", "none", "after"]
 HALF = np.uint32(0x3F000000)
 FP16_MAX = 0x7BFF
 _INF16 = 0x7C00
@@ -66,7 +67,7 @@ _FOUR = _in_turn(4)
 @dataclass(frozen=True)
 class Recipe:
     """An epilogue. ``groups``: the heads of each partial sum for H heads, in order. ``tree``: how the partial
-    sums are added. ``relu``: "folded", "max", "none", or "after" the sum. ``half``: the half that belongs to
+    sums are added. ``relu``: "folded", "max", "max_nan", "none", or "after" the sum. ``half``: the half that belongs to
     "folded". ``saturate``: accumulators beyond fp16 become its largest number. ``wide_scale``: the scale of the
     fp16 epilogue stays fp32."""
 
@@ -110,6 +111,8 @@ class Recipe:
             return acc
         if self.relu == "folded" and self.epi == "fp32":
             return add_f32(acc, abs_f32(acc))
+        if self.relu == "max_nan" and self.epi == "fp32":
+            return max_nan_f32(acc, 0)
         return do.max(acc, do.zero)
 
     def _finish(self, total: Array, scales: Array) -> Array:
@@ -136,7 +139,8 @@ def _store(total: Array, out: str) -> Array:
 
 def right(flow: Flow, generation: str) -> Recipe:
     """The flow's own epilogue."""
-    relu: Relu = "folded" if generation == "folded" and flow.epi == "fp32" else "max"
+    relus: Mapping[str, Relu] = {"folded": "folded", "max": "max", "max_nan": "max_nan"}
+    relu = relus[generation] if flow.epi == "fp32" else "max"
     return Recipe(flow.epi, flow.out, TREES[flow.epi], relu=relu)
 
 
@@ -172,6 +176,9 @@ def mistakes(own: Recipe) -> Iterator[tuple[str, Recipe]]:
             yield "the final half left out", replace(own, half=False)
         else:
             yield "the folded ReLU, x + |x| and a final half", replace(own, relu="folded")
+            other: Relu = "max_nan" if own.relu == "max" else "max"
+            what = "hands on" if other == "max_nan" else "loses"
+            yield f"the ReLU max(x, 0) that {what} a NaN", replace(own, relu=other)
             yield "the folded ReLU without its final half", replace(own, relu="folded", half=False)
     else:
         yield "accumulators that saturate at 65504 instead of overflowing", replace(own, saturate=True)

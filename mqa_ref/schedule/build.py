@@ -6,6 +6,8 @@ differ in which CTAs get one split more. Standing: published (op.md, "Schedule m
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -49,3 +51,17 @@ def build(context_lens: ArrayLike, num_sms: int, form: Form = "forward") -> NDAr
     inside = np.minimum(row, line.batch - 1)
     split = np.where(row < line.batch, start - (line.ends - line.per_row)[inside], 0)
     return np.stack([row, split], axis=1).astype(np.int32)
+
+
+def cut(context_lens: ArrayLike, cuts: Sequence[int]) -> NDArray[np.int32]:
+    """The schedule that cuts the line of splits at ``cuts``, int32 [len(cuts) + 2, 2].
+
+    CTA 0 starts at split 0 of the line, CTA ``i`` at ``cuts[i - 1]``, counted over all rows; CTAs with equal cuts have
+    no work. Any such cutting gives every split to one CTA. Raises InputError for cuts that descend or lie outside the
+    line, and for bad lengths.
+    """
+    line = split_line(context_lens)
+    starts = [0, *cuts, line.total]
+    if any(later < earlier for earlier, later in itertools.pairwise(starts)):
+        raise InputError([Fault("cuts", repr(tuple(cuts)), f"ascending numbers in 0..{line.total}")])
+    return np.array([line.entry(start) for start in starts], np.int32)

@@ -12,15 +12,15 @@ from mqa_ref.schedule.walk import CtaWalk, Run, walk
 _WIDTH, _LEFT, _TOP, _RIGHT, _BOTTOM = 1000, 64, 76, 16, 34
 _MOST_BARS = 4000
 _STYLE = """
-svg { --ground: #ffffff; --ink: #1f2328; --faint: #8c959f; --even: #0969da; --odd: #1a7f5a; --tail: #b6bec8;
+.schedule { --ground: #ffffff; --ink: #1f2328; --faint: #59636e; --even: #0969da; --odd: #1a7f5a; --tail: #b6bec8;
   --bad: #cf222e; background: var(--ground); font: 12px system-ui, sans-serif; }
 @media (prefers-color-scheme: dark) {
-  svg { --ground: #0d1117; --ink: #e6edf3; --faint: #7d8590; --even: #539bf5; --odd: #46b98a;
+  .schedule { --ground: #0d1117; --ink: #e6edf3; --faint: #9198a1; --even: #539bf5; --odd: #46b98a;
     --tail: #3d444d; --bad: #f47067; } }
-text { fill: var(--ink); } .small { font-size: 10px; fill: var(--faint); } .bad { fill: var(--bad); }
-.even { fill: var(--even); } .odd { fill: var(--odd); } .tail { fill: var(--tail); }
-.row { stroke: var(--faint); stroke-width: 0.5; } .empty { stroke: var(--bad); stroke-dasharray: 3 2; }
-.idle { fill: none; stroke: var(--faint); }
+.schedule text { fill: var(--ink); } .schedule .small { font-size: 10px; fill: var(--faint); }
+.schedule .bad { fill: var(--bad); } .schedule .even { fill: var(--even); } .schedule .odd { fill: var(--odd); }
+.schedule .tail { fill: var(--tail); } .schedule .row { stroke: var(--faint); stroke-width: 0.5; }
+.schedule .empty { stroke: var(--bad); stroke-dasharray: 3 2; } .schedule .idle { fill: none; stroke: var(--faint); }
 """
 
 
@@ -110,13 +110,14 @@ def _frame(walks: list[CtaWalk], lengths: NDArray[np.int64], line: SplitLine, sc
     return parts
 
 
-def render_svg(schedule: ArrayLike, context_lens: ArrayLike) -> str:
+def render_svg(schedule: ArrayLike, context_lens: ArrayLike, name: str = "schedule") -> str:
     """The schedule (integers [S + 1, 2]) over ``context_lens`` as the text of an SVG file.
 
     Across: the splits of all rows one after another, a split being two tiles; a last tile without a token is
     grey, a row without tokens a dashed line. Down: the CTAs; one without work has a hollow mark. Colours
     follow the reader's light or dark scheme; every mark carries its numbers as a title. Past 4000 pieces each
-    CTA is one bar. Raises InputError for what is no schedule or no lengths.
+    CTA is one bar. ``name``, of letters, digits and hyphens, makes the ids unique in a page that holds several. Raises
+    InputError for what is no schedule or no lengths.
     """
     walks = walk(schedule, context_lens, zero_rows="execute")
     lengths, line = read_lengths(context_lens), split_line(context_lens)
@@ -128,10 +129,10 @@ def render_svg(schedule: ArrayLike, context_lens: ArrayLike) -> str:
     height = scale.bottom + _BOTTOM
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:.0f}" role="img"'
-            ' aria-labelledby="schedule-title schedule-desc">',
-            '<title id="schedule-title">Schedule: which CTA executes which tiles</title>',
-            f'<desc id="schedule-desc">{summary}; {verdict}</desc>',
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="schedule" viewBox="0 0 {_WIDTH} {height:.0f}" role="img"'
+            f' aria-labelledby="{name}-title {name}-desc">',
+            f'<title id="{name}-title">Schedule: which CTA executes which tiles</title>',
+            f'<desc id="{name}-desc">{summary}; {verdict}</desc>',
             f"<style>{_STYLE}</style>",
             f'<rect width="{_WIDTH}" height="{height:.0f}" style="fill: var(--ground)"/>',
             f'<text x="{_LEFT}" y="22">{summary}</text>',

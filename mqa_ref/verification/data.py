@@ -185,6 +185,92 @@ def _fma_ties(label: str, sizes: Sizes) -> Data:
     return Data(q, k, np.ldexp(np.float32(1), shift).astype(np.float32), weights)
 
 
+def _greatest_codes(label: str, sizes: Sizes) -> Data:
+    """Every code is +448 or -448: dot products from -128 * 448^2 to 128 * 448^2, most of them sums that cancel."""
+    count = sizes.rows * sizes.heads
+    ends = np.array([0x7E, 0xFE], np.uint8)
+    return Data(
+        ends[below(f"{label}/q", count * DIM, 2)].reshape(sizes.rows, sizes.heads, DIM),
+        ends[below(f"{label}/k", sizes.tokens * DIM, 2)].reshape(sizes.tokens, DIM),
+        binary_scaled(f"{label}/scales", sizes.tokens, -20, 0),
+        bell(f"{label}/weights", count).reshape(sizes.rows, sizes.heads),
+    )
+
+
+def _cancelling(label: str, sizes: Sizes) -> Data:
+    """As ``_bits``, but the second half of every query is the negative of the first and a key repeats itself, up to
+    eight elements: large products cancel and what is left is small."""
+    data = _bits(label, sizes)
+    q, k, half = data.q.copy(), data.k.copy(), DIM // 2
+    q[:, :, half:] = q[:, :, :half] ^ 0x80
+    k[:, half:] = k[:, :half]
+    k[:, DIM - 8 :] = quantise(bell(f"{label}/rest", sizes.tokens * 8)).reshape(sizes.tokens, 8)
+    return replace(data, q=q, k=k)
+
+
+def _subnormals(label: str, sizes: Sizes) -> Data:
+    """Codes below 2^-6, of either sign; weights and scales from subnormal to 2^-100, so that products vanish."""
+    count = sizes.rows * sizes.heads
+
+    def small(part: str, number: int) -> Codes:
+        drawn = below(f"{label}/{part}", number, 16)
+        return np.asarray((drawn & 7) | ((drawn & 8) << 4), np.uint8)
+
+    weights = np.ldexp(binary_scaled(f"{label}/weights", count, -40, 0), -100).astype(np.float32)
+    return Data(
+        small("q", count * DIM).reshape(sizes.rows, sizes.heads, DIM),
+        small("k", sizes.tokens * DIM).reshape(sizes.tokens, DIM),
+        np.ldexp(binary_scaled(f"{label}/scales", sizes.tokens, -30, 0), -10).astype(np.float32),
+        (weights * signs(f"{label}/signs", count)).reshape(sizes.rows, sizes.heads),
+    )
+
+
+def _all_zero(label: str, sizes: Sizes) -> Data:
+    """Zeros of either sign in every code, weight and scale."""
+    count = sizes.rows * sizes.heads
+
+    def zeros(part: str, number: int) -> Codes:
+        return np.asarray(below(f"{label}/{part}", number, 2) << 7, np.uint8)
+
+    return Data(
+        zeros("q", count * DIM).reshape(sizes.rows, sizes.heads, DIM),
+        zeros("k", sizes.tokens * DIM).reshape(sizes.tokens, DIM),
+        np.float32(0) * signs(f"{label}/scales", sizes.tokens),
+        (np.float32(0) * signs(f"{label}/weights", count)).reshape(sizes.rows, sizes.heads),
+    )
+
+
+def _special_weights(label: str, sizes: Sizes) -> Data:
+    """As ``_rms_scaled``, with rows of which some weights are NaN, infinite, zero of either sign, subnormal, FLT_MAX,
+    and those that fp16 makes 0 or infinite; every other row has ordinary ones only."""
+    specials = np.array(
+        [
+            *[0x7FC00000, 0xFFC00001, 0x7F800000, 0xFF800000, 0x00000000, 0x80000000, 0x00000001, 0x807FFFFF],
+            *[0x7F7FFFFF, 0xFF7FFFFF, 0x477FF000, 0xC77FE000, 0x33000000, 0x387FC000],
+        ],
+        np.uint32,
+    ).view(np.float32)
+    data = _rms_scaled(label, sizes)
+    weights = data.weights.copy()
+    chosen = below(f"{label}/chosen", weights.size, specials.size).reshape(weights.shape)
+    sparse = below(f"{label}/sparse", weights.size, 16).reshape(weights.shape) == 0
+    sparse[1::2] = False
+    return replace(data, weights=np.where(sparse, specials[chosen], weights))
+
+
+def _counting(label: str, sizes: Sizes) -> Data:
+    """Small whole numbers whose logits are exact in every flow but for the last rounding: every token has a key and a
+    scale of its own, so that one taken from elsewhere shows."""
+    count, tokens = sizes.rows * sizes.heads, np.arange(sizes.tokens)
+    q = np.zeros((sizes.rows, sizes.heads, DIM), np.uint8)
+    q[:, :, 0] = 0x38
+    k = np.zeros((sizes.tokens, DIM), np.uint8)
+    k[:, 0] = 0x38 + (tokens % 16)
+    scales = np.asarray(1 + tokens // 16 % 1024, np.float32) * np.float32(2.0**-10)
+    weights = np.asarray(below(f"{label}/weights", count, 8) + 1, np.float32)
+    return Data(q, k, scales, weights.reshape(sizes.rows, sizes.heads))
+
+
 KINDS: dict[str, Callable[[str, Sizes], Data]] = {
     "rms": _rms_scaled,
     "amax": _amax_scaled,
@@ -196,6 +282,12 @@ KINDS: dict[str, Callable[[str, Sizes], Data]] = {
     "plain_scales": _plain_scales,
     "overflow": _overflowing_weights,
     "fma_ties": _fma_ties,
+    "greatest_codes": _greatest_codes,
+    "cancelling": _cancelling,
+    "subnormals": _subnormals,
+    "all_zero": _all_zero,
+    "special_weights": _special_weights,
+    "counting": _counting,
 }
 
 

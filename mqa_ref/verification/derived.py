@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mqa_ref.compare import Comparison
+from mqa_ref.compare.bits import hex_word
 from mqa_ref.compare.place import owners
 from mqa_ref.findings import Finding
+from mqa_ref.flow import Flow
+from mqa_ref.kernel.targets import Declared
 from mqa_ref.launch import Launch
+from mqa_ref.numerics import FORMATS, MachineModel, canonical_nan
 from mqa_ref.problem import Problem
+from mqa_ref.reference.tail import tail_logits
 from mqa_ref.schedule import SPLIT_TOKENS
 
 
@@ -26,6 +33,31 @@ def unasked(kernel: str, comparison: Comparison) -> tuple[Finding, ...]:
         return ()
     message = f"{comparison.stray_written} elements were written in splits that hold no token of their row"
     return (Finding("unasked_columns", "error" if kernel == "builtin" else "info", message),)
+
+
+def unlike_declared(
+    declared: Declared, machine: str | MachineModel, problem: Problem, flow: Flow, launch: Launch
+) -> tuple[Finding, ...]:
+    """The finding ``tail_unlike_declared``: a column behind the valid ones does not hold what the kernel declares.
+
+    Nobody reads those columns, so it is "info". Nothing is said of kernels that declare no tail or no order, of
+    schedules with faults, and of columns that the rule does not know.
+    """
+    if declared.tail is None or declared.order is None or problem.schedule_faults:
+        return ()
+    fmt = FORMATS[flow.out]
+    told: Any = {"generation": declared.generation, "order": declared.order}
+    expected, known = tail_logits(problem, flow, declared.tail, machine, **told)
+    wrong = known & (~launch.written | (canonical_nan(launch.logits, fmt) != expected))
+    if not wrong.any():
+        return ()
+    row, column = (int(places[0]) for places in np.nonzero(wrong))
+    words = [hex_word(int(bits[row, column]), fmt) for bits in (launch.logits, expected)]
+    message = (
+        f"{int(wrong.sum())} of {int(known.sum())} columns behind the valid ones do not hold what the kernel declares"
+        f" ({declared.tail}); the first is row {row} column {column}: {words[0]}, expected {words[1]}"
+    )
+    return (Finding("tail_unlike_declared", "info", message),)
 
 
 def written_by_others(problem: Problem, launch: Launch) -> tuple[Finding, ...]:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from mqa_ref.flow import FLOWS, Flow
+from mqa_ref.kernel.targets import CONTRACT_OPTIONS, Options
 from mqa_ref.verification.pairwise import pairwise
 from mqa_ref.verification.problems import NamedProblem, Recipe, make
 
@@ -42,22 +43,29 @@ FACTORS: Mapping[str, Sequence[Any]] = {
 def allowed(choice: Mapping[str, Any]) -> bool:
     """A TMEM load brings a multiple of four heads."""
     heads, _ = choice["shape"]
-    return bool(heads % choice["num_epi_subtiles"] == 0 and heads // choice["num_epi_subtiles"] % 4 == 0)
+    subtiles = choice.get("num_epi_subtiles", 1)  # kernels described as data have no such option
+    return bool(heads % subtiles == 0 and heads // subtiles % 4 == 0)
 
 
 @lru_cache(maxsize=16)
-def full(flow: str) -> tuple[NamedProblem, ...]:
-    """The problems of the level for one flow, or for all of them crossed with the rest ("all")."""
+def full(flow: str, options: Options = CONTRACT_OPTIONS) -> tuple[NamedProblem, ...]:
+    """The problems of the level for one flow, or for all of them crossed with the rest ("all"), and for a kernel with
+    these ``options``."""
     flows = FLOWS if flow == "all" else (flow,)
-    found = pairwise({"flow": flows, **FACTORS}, allowed, f"full/{flow}")
-    return tuple(_named(number, choice) for number, choice in enumerate(found))
+    factors = FACTORS
+    if options != CONTRACT_OPTIONS:
+        contract = dict(CONTRACT_OPTIONS)
+        factors = {name: values for name, values in FACTORS.items() if name not in contract} | dict(options)
+    found = pairwise({"flow": flows, **factors}, allowed, f"full/{flow}")
+    names = tuple(name for name, _ in options)
+    return tuple(_named(number, choice, names) for number, choice in enumerate(found))
 
 
-def _named(number: int, choice: Mapping[str, Any]) -> NamedProblem:
+def _named(number: int, choice: Mapping[str, Any], names: Sequence[str]) -> NamedProblem:
     heads, next_n = choice["shape"]
-    options = {name: choice[name] for name in ("max_w_in_reg", "num_epi_subtiles", *SWITCHES)}
-    told = [name for name in SWITCHES if choice[name]]
-    told += [f"{name} {options[name]}" for name in ("max_w_in_reg", "num_epi_subtiles")]
+    options = {name: choice[name] for name in names}
+    told = [name for name, value in options.items() if value is True]
+    told += [f"{name} {value}" for name, value in options.items() if value is not True and value]
     recipe = Recipe(
         f"full-{number}",
         f"{choice['flow']}, {', '.join(told)}",

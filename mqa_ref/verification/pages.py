@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mqa_ref.verification.words import below, permutation
 
-Order = Literal["in_order", "shuffled", "descending", "repeated"]
+Order = Literal["in_order", "shuffled", "descending", "repeated", "shared_prefix"]
 Rest = Literal["tight", "zeros", "garbage"]
 
 SPARES = 3
@@ -34,7 +34,7 @@ def _pool(label: str, order: Order, needed: int) -> tuple[NDArray[np.int64], int
         distinct = max(1, needed // 3)
         return below(label, needed, distinct) + SPARES, distinct + SPARES
     pages = needed + SPARES
-    if order == "shuffled":
+    if order in ("shuffled", "shared_prefix"):
         return permutation(label, pages)[:needed], pages
     # Page 0 belongs to nobody: kernels read it for a tile that does not exist.
     ids = np.arange(SPARES, pages)
@@ -61,6 +61,16 @@ def make_table(label: str, lengths: tuple[int, ...], page: int, order: Order, re
     for row, count in enumerate(needed):
         entries[row, :count] = ids[taken : taken + count]
         taken += count
-    unused = np.zeros(pages, np.bool_)
-    unused[free] = True
+    if order == "shared_prefix":
+        _share_prefix(entries, needed)
+    unused = np.ones(pages, np.bool_)
+    for row, count in enumerate(needed):
+        unused[entries[row, :count]] = False
     return Table(entries, pages, unused)
+
+
+def _share_prefix(entries: NDArray[np.int32], needed: list[int]) -> None:
+    """Every sequence begins with the pages of the longest one, for half of its own: what a prefix cache makes."""
+    longest = needed.index(max(needed))
+    for row, count in enumerate(needed):
+        entries[row, : count // 2] = entries[longest, : count // 2]

@@ -16,7 +16,7 @@ import numpy as np
 
 from mqa_ref.flow import Flow
 from mqa_ref.problem import Problem
-from mqa_ref.schedule import Form, build
+from mqa_ref.schedule import Form, build, cut
 from mqa_ref.verification.data import DIM, Sizes, fill
 from mqa_ref.verification.pages import Order, Rest, make_table
 
@@ -40,7 +40,8 @@ class NamedProblem:
 class Recipe:
     """What a named problem is made from. ``poison``: NaN codes and NaN scales fill the pages that nobody
     uses, and the tokens past the end of the last page of each sequence (unless another sequence needs
-    them)."""
+    them). ``cuts``: where the CTAs but the first start on the line of splits, ascending, in place of ``form``.
+    ``columns``: how many more columns than the longest length the result is made for."""
 
     name: str
     why: str
@@ -54,6 +55,8 @@ class Recipe:
     rest: Rest = "zeros"
     form: Form = "forward"
     poison: bool = True
+    cuts: tuple[int, ...] = ()
+    columns: int = 0
 
 
 # A kernel is compiled once for each page, heads, next_n and num_sms: few combinations keep the set quick.
@@ -124,7 +127,8 @@ def make(recipe: Recipe, **rest: Any) -> NamedProblem:
         lengths,
         page=recipe.page,
         num_sms=recipe.num_sms,
-        schedule=build(lengths, recipe.num_sms, recipe.form),
+        max_context_len=max(1, *recipe.lengths) + recipe.columns,
+        schedule=cut(lengths, recipe.cuts) if recipe.cuts else build(lengths, recipe.num_sms, recipe.form),
     )
     return NamedProblem(recipe.name, problem, recipe.why, **rest)
 

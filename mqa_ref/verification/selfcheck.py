@@ -3,7 +3,6 @@ problem likewise."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -16,7 +15,8 @@ from mqa_ref.flow import Flow
 from mqa_ref.numerics import FORMATS
 from mqa_ref.numerics import selfcheck as arithmetic
 from mqa_ref.reference import GENERATIONS, SUPPORTED_FLOWS, Generation, reference_logits, scalar_logit
-from mqa_ref.report.model import EXIT_ORACLE, EXIT_PASS, VERSION
+from mqa_ref.report.model import EXIT_ORACLE, EXIT_PASS
+from mqa_ref.result import Status, result_json, result_values
 from mqa_ref.verification.problems import NamedProblem, quick
 from mqa_ref.verification.words import below
 
@@ -53,7 +53,7 @@ class SelfCheck:
         return sum(check.differing for check in self.checks)
 
     @property
-    def status(self) -> str:
+    def status(self) -> Status:
         """ "pass", or "error": with a broken oracle there is no verdict."""
         return "error" if self.differing or not self.tried else "pass"
 
@@ -64,22 +64,20 @@ class SelfCheck:
 
     def to_json(self) -> str:
         """One versioned JSON object with the fields every checking command writes."""
-        plain = {
-            "version": VERSION,
-            "status": self.status,
-            "exit_code": self.exit_code,
-            "kernel": "none",
-            "backend": "none",
-            "flow": ",".join(SUPPORTED_FLOWS),
-            "cases": len(self.checks),
-            "logits": self.logits,
-            "mismatched": self.differing,
-            "findings": 0,
-            "seed": self.seed,
-            "seconds": round(self.seconds, 3),
-            "case_list": [asdict(check) for check in self.checks],
-        }
-        return json.dumps(plain, indent=2) + "\n"
+        plain = result_values(
+            "selfcheck",
+            status=self.status,
+            exit_code=self.exit_code,
+            flow=SUPPORTED_FLOWS,
+            cases=len(self.checks),
+            logits=self.logits,
+            mismatched=self.differing,
+            findings=0,
+            seed=self.seed,
+            seconds=self.seconds,
+            more={"case_list": [asdict(check) for check in self.checks]},
+        )
+        return result_json(plain)
 
 
 def check_logits(case: NamedProblem, flow: Flow, generation: Generation, samples: int, seed: int) -> Check:

@@ -37,6 +37,8 @@ class Service:
             "load": self._load,
             "compile": self._compile,
             "launch": self._launch,
+            "native": self._native,
+            "watch": self._watch,
         }[plain["ask"]]
         try:
             return action(request)
@@ -45,6 +47,8 @@ class Service:
             return Message({"error": "InputError", "faults": faults})
         except PASSED_ON as error:
             return Message({"error": type(error).__name__, "text": _text(error)})
+        except KernelError as error:
+            return Message({"error": KernelError.__name__, "text": _text(error)})
         except MemoryError:
             return Message({"error": "KernelOutOfMemory", "text": "the kernel's code ran out of memory"})
         except BaseException as error:  # noqa: BLE001 - the kernel may raise anything, SystemExit included
@@ -52,6 +56,13 @@ class Service:
 
     def _load(self, request: Message) -> Message:
         target = resolve(request.plain["kernel"])
+        if request.plain.get("native"):
+            from mqa_ref.verification.native import require_for
+
+            require_for(target)
+        if target.raw is not None:
+            self.target = target
+            return Message({})
         kernel = target.load()
         self.target = replace(target, load=lambda: kernel)
         return Message({})
@@ -71,8 +82,30 @@ class Service:
             machine=plain["machine"],
             order=plain["order"],
             seed=plain["seed"],
+            **plain["emulation"],
         )
         return launch_message(launch)
+
+    def _native(self, request: Message) -> Message:
+        from mqa_ref.cuda.launch import Settings
+        from mqa_ref.verification.native import launch_native
+
+        plain: Mapping[str, Any] = request.plain
+        problem, flow = read_problem(replace(request, plain=plain["problem"])), Flow.parse(plain["flow"])
+        settings = Settings(**plain["settings"])
+        return launch_message(
+            launch_native(self._loaded(), plain["ptx"], problem, flow, plain["options"], settings)
+        )
+
+    def _watch(self, request: Message) -> Message:
+        from mqa_ref.verification.observe import watch
+
+        plain: Mapping[str, Any] = request.plain
+        problem, flow = read_problem(replace(request, plain=plain["problem"])), Flow.parse(plain["flow"])
+        compiled = self._loaded().compile(problem, flow, plain["options"])
+        ptx = compiled.ptx if plain["ptx"] is None else plain["ptx"]
+        order, seed = plain["order"], plain["seed"]
+        return Message(watch(compiled, ptx, problem, flow, plain["watch"], order=order, seed=seed))
 
     def _loaded(self) -> Target:
         assert self.target is not None, "the first request loads"

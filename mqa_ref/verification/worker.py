@@ -10,14 +10,17 @@ import contextlib
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
 from mqa_ref import errors
+from mqa_ref.cuda.launch import Settings
+from mqa_ref.emulator.engines import Emulation
 from mqa_ref.errors import Fault, InputError, KernelDied, KernelError, KernelTimeout, MqaRefError
 from mqa_ref.flow import Flow
 from mqa_ref.kernel.compile import CompiledKernel
+from mqa_ref.kernel.targets import resolve
 from mqa_ref.launch import Launch
 from mqa_ref.problem import Problem
 from mqa_ref.verification import wire
@@ -27,6 +30,7 @@ from mqa_ref.verification.wire import Message, WireError
 
 Result = TypeVar("Result")
 MODULE = "mqa_ref.verification.worker_main"
+UNLIMITED = 1 << 62
 MOST_TIMEOUTS = 3
 """After so many cases in a row that ran out of time the kernel is given up."""
 SHOWN_OUTPUT = 600
@@ -48,12 +52,22 @@ class Limits:
 class Worker(AbstractContextManager["Worker"]):
     """Compiles and launches one kernel in a process that is started when first needed and again after it died.
 
+    ``native``: launch on a GPU, with these settings; a fault there loses the process's context, and so the process.
+
     Every failure of the kernel's code is a KernelError (KernelTimeout, KernelOutOfMemory, KernelDied among them) with
     the end of what it printed. A kernel that could not be loaded is not loaded again: the same answer for every case.
     """
 
-    def __init__(self, kernel: str, limits: Limits | None = None) -> None:
-        self.kernel, self.limits = kernel, limits or Limits()
+    def __init__(
+        self,
+        kernel: str,
+        limits: Limits | None = None,
+        native: Settings | None = None,
+        *,
+        emulation: Emulation | None = None,
+    ) -> None:
+        self.kernel, self.limits, self.native = kernel, limits or Limits(), native
+        self.emulation = emulation or Emulation()
         self.starts = 0
         self._child: Child | None = None
         self._number = self._timeouts = 0
@@ -90,11 +104,7 @@ class Worker(AbstractContextManager["Worker"]):
         options: Mapping[str, Any] | None = None,
     ) -> Launch:
         """As ``mqa_ref.verification.launch.launch``, in the other process; ``edit_ptx`` runs in this one."""
-        ptx = None
-        if edit_ptx is not None:
-            names = ("page", "heads", "head_dim", "next_n", "num_sms")
-            shape = {name: getattr(problem, name) for name in names}
-            ptx = edit_ptx(self.compile(shape, flow, options).ptx)
+        ptx = None if edit_ptx is None else self._edited(problem, flow, options, edit_ptx)
         sent = problem_message(problem)
         plain: dict[str, Any] = {
             "ask": "launch",
@@ -103,7 +113,47 @@ class Worker(AbstractContextManager["Worker"]):
             "options": dict(options or {}),
         }
         plain |= {"machine": machine, "order": order, "seed": seed, "ptx": ptx}
+        plain["emulation"] = asdict(self.emulation)
+        if self.native is not None:
+            plain |= {"ask": "native", "settings": asdict(self.native)}
         return self._ask(plain, sent.arrays, lambda answer: read_launch(answer, problem, flow))
+
+    def watch(
+        self,
+        problem: Problem,
+        flow: Flow,
+        ask: Mapping[str, Any],
+        *,
+        edit_ptx: Callable[[str], str] | None = None,
+        order: str = "eager",
+        seed: int = 0,
+        options: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """As ``mqa_ref.verification.observe.watch``, in the other process; ``edit_ptx`` runs in this one. The answer is
+        whatever that process says: plain values to show, not to rely on."""
+        ptx = None if edit_ptx is None else self._edited(problem, flow, options, edit_ptx)
+        sent = problem_message(problem)
+        plain: dict[str, Any] = {
+            "ask": "watch",
+            "flow": str(flow),
+            "problem": dict(sent.plain),
+            "options": dict(options or {}),
+        }
+        plain |= {"watch": dict(ask), "order": order, "seed": seed, "ptx": ptx}
+        return self._ask(plain, sent.arrays, lambda answer: dict(answer.plain))
+
+    def _edited(
+        self,
+        problem: Problem,
+        flow: Flow,
+        options: Mapping[str, Any] | None,
+        edit_ptx: Callable[[str], str],
+    ) -> str:
+        raw = resolve(self.kernel).raw
+        if raw is not None:
+            return edit_ptx(raw.compile(problem, flow).ptx)
+        names = ("page", "heads", "head_dim", "next_n", "num_sms")
+        return edit_ptx(self.compile({name: getattr(problem, name) for name in names}, flow, options).ptx)
 
     def _ask(
         self, plain: dict[str, Any], arrays: Mapping[str, wire.Array], read: Callable[[Message], Result]
@@ -135,10 +185,14 @@ class Worker(AbstractContextManager["Worker"]):
         if self._child is not None and self._child.alive:
             return self._child
         self.close()
-        self._child = Child(MODULE, self.limits.memory_bytes, self.limits.start_seconds)
+        # A CUDA context maps far more memory than it uses, so there a limit on it would only break the driver.
+        memory = self.limits.memory_bytes if self.native is None else UNLIMITED
+        self._child = Child(MODULE, memory, self.limits.start_seconds)
         self.starts += 1
         try:
-            answer = self._exchange(self._child, {"ask": "load", "kernel": self.kernel}, {})
+            answer = self._exchange(
+                self._child, {"ask": "load", "kernel": self.kernel, "native": self.native is not None}, {}
+            )
             if "error" in answer.plain:
                 raise self._failure(answer.plain)
         except WireError as error:

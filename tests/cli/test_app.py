@@ -72,7 +72,6 @@ def test_the_exit_code_of_each_error(
         ["verify", "--nope"],
         ["verify", "--seed", "x"],
         ["schedule"],
-        ["compile"],
         ["selfcheck", "--samples", "0"],
     ],
 )

@@ -10,6 +10,8 @@ import pytest
 
 from mqa_ref.cli import doctor
 from mqa_ref.cli.app import run
+from mqa_ref.cuda.launch import Settings
+from mqa_ref.emulator.engines import Emulation
 from mqa_ref.report import Report
 from mqa_ref.verification import selfcheck
 from mqa_ref.verification import verify as verify_module
@@ -38,8 +40,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def test_verify_passes_everything_on(asked: list[dict[str, Any]], tmp_path: Path, capsys: Say) -> None:
     file, ledger = tmp_path / "report.json", tmp_path / "known.toml"
     ledger.write_text("")
-    options = "--kernel K --on emulator --flow fp32-fp32-fp32 --machine exact --generation max --order lazy"
-    options += " --baseline B --force --timeout 7 --memory 3"
+    options = "--kernel some.module:K --on emulator --flow fp32-fp32-fp32 --machine exact --generation max --order lazy"
+    options += " --baseline B --force --timeout 7 --memory 3 --expect bound --option small=5 --reruns 11"
+    options += " --engine interpreter --sanitizer off"
     code = run(
         [
             "verify",
@@ -60,22 +63,32 @@ def test_verify_passes_everything_on(asked: list[dict[str, Any]], tmp_path: Path
     (call,) = asked
     assert [one.name for one in call.pop("problems")] == ["long"]
     assert call.pop("progress") is None
+    assert call.pop("watch") is None
     assert call == {
-        "kernel": "K",
+        "kernel": "some.module:K",
         "on": "emulator",
         "flow": "fp32-fp32-fp32",
         "level": "quick",
         "machine": "exact",
         "generation": "max",
+        "expect": "bound",
+        "options": {"small": 5},
         "orders": ("lazy", "random"),
         "seed": 9,
         "baseline": "B",
         "known": Ledger(),
         "force": True,
         "limits": Limits(seconds=7.0, memory_bytes=3 << 30),
+        "native": Settings(reruns=11),
+        "emulation": Emulation("interpreter", sanitize=False),
     }
     told = json.loads(file.read_text())
-    assert (told["status"], told["exit_code"], told["kernel"], told["cases"]) == ("error", 5, "K", 0)
+    assert (told["status"], told["exit_code"], told["kernel"], told["cases"]) == (
+        "error",
+        5,
+        "some.module:K",
+        0,
+    )
     assert capsys.readouterr().out.splitlines()[-1] == "error: nothing ran; 0 cases"
 
 
@@ -143,7 +156,7 @@ def test_selfcheck_gives_three_on_a_difference(
 
 
 def test_doctor_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: Say) -> None:
-    monkeypatch.setattr(doctor, "_DRIVER", "libnosuchdriver.so")
+    monkeypatch.setattr("mqa_ref.cuda.probe.DRIVER", "libnosuchdriver.so")
     monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "llvmlite" else object())
     assert run(["doctor"]) == 0
     text = capsys.readouterr().out
@@ -166,6 +179,11 @@ def test_compile_writes_both_files_and_counts(tmp_path: Path, capsys: Say) -> No
     assert (
         int(lines["PTX"].split("loop")[1].split()[0]) > 32
     )  # a fused multiply-add for every two heads at least
+
+
+def test_compile_wants_a_folder(capsys: Say) -> None:
+    assert run(["compile"]) == 2
+    assert capsys.readouterr().err == "error: --out: got nothing, expected a folder\n"
 
 
 def test_compile_refuses_a_file_as_folder(tmp_path: Path) -> None:

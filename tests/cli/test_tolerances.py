@@ -59,7 +59,7 @@ def test_check_passes_and_fails(file: Path, capsys: Say, tmp_path: Path) -> None
     assert capsys.readouterr().out.startswith("pass: 3 rows, ")
     told = json.loads(out.read_text())
     assert (told["version"], told["status"], told["exit_code"], told["cases"]) == (1, "pass", 0, 3)
-    assert (told["flow"], told["mismatched"], told["findings"]) == (["fp32-fp32-fp16"], 0, 0)
+    assert (told["flow"], told["mismatched"], told["findings"]) == ("fp32-fp32-fp16", 0, 0)
     assert told["logits"] > 5_000
 
     text = file.read_text()

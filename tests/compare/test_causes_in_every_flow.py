@@ -195,7 +195,7 @@ def test_the_generations_are_told_apart(inputs: dict[str, Any]) -> None:
     flow = Flow.parse("fp32-fp32-fp32")
     huge = inputs | {"weights": inputs["weights"] * np.float32(2.0**124)}
     problem = make(huge)
-    folded, most = (reference_logits(problem, flow, generation=name)[0] for name in GENERATIONS)
+    folded, most = (reference_logits(problem, flow, generation=name)[0] for name in GENERATIONS[:2])
     assert (folded != most).sum() > 50
     assert told(huge, flow, most).suspects == ("the ReLU max(x, 0) without a final half",)
     assert "the folded ReLU, x + |x| and a final half" in told(huge, flow, folded, generation="max").suspects

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 
 from mqa_ref.findings import Finding
 from mqa_ref.flow import Flow
+from mqa_ref.kernel.targets import Target
 from mqa_ref.launch import Launch
 from mqa_ref.problem import Problem
 from mqa_ref.reference import reference_logits
@@ -19,6 +19,10 @@ Install = Callable[[Plant], list[dict[str, Any]]]
 
 def no_fault(problem: Problem, logits: np.ndarray, written: np.ndarray) -> tuple[Finding, ...]:
     return ()
+
+
+def nothing_to_load() -> Callable[..., Any]:
+    raise AssertionError("the launch is replaced, so nothing is loaded")
 
 
 @pytest.fixture
@@ -45,7 +49,7 @@ def fake_backend(monkeypatch: pytest.MonkeyPatch) -> Install:
         monkeypatch.setattr("mqa_ref.verification.runner.launch", launch)
         monkeypatch.setattr(
             "mqa_ref.verification.request.resolve",
-            lambda kernel: SimpleNamespace(name=str(kernel), isolated=False),
+            lambda kernel: Target(str(kernel), nothing_to_load),
         )
         return calls
 

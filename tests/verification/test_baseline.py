@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from mqa_ref.errors import KernelTimeout
 from mqa_ref.findings import Finding
 from mqa_ref.flow import Flow
+from mqa_ref.kernel.targets import Target
 from mqa_ref.launch import Launch
 from mqa_ref.problem import Problem
 from mqa_ref.reference import reference_logits
@@ -44,8 +44,8 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Callable[[Spoil, Spoil], Report]:
             finding = Finding("hang", "error", "stuck")
             return Launch(logits, written, (finding,) if target.name == "other" else (), 2, 10, 0.1)
 
-        def resolve(name: str) -> SimpleNamespace:
-            return SimpleNamespace(name=name, isolated=False)
+        def resolve(name: str) -> Target:
+            return Target(name, lambda: object)
 
         monkeypatch.setattr("mqa_ref.verification.runner.launch", launch)
         monkeypatch.setattr("mqa_ref.verification.request.resolve", resolve)

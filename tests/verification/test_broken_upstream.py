@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from mqa_ref.flow import Flow
-from mqa_ref.kernel.sources import load_sglang
+from mqa_ref.kernel.sources import SGLANG
 from mqa_ref.kernel.targets import Target
 from mqa_ref.reference import reference_logits
 from mqa_ref.verification.launch import execute
 from mqa_ref.verification.problems import NamedProblem, Recipe, make
 
 FLOW = Flow.parse("fp32-fp32-fp32")
-TARGET = Target("sglang in this process", load_sglang)
+TARGET = Target("sglang in this process", SGLANG.load)
 # One CTA, every ring wraps; two CTAs, the first of which ends inside its fifth row, whose queries it fetches ahead.
 RECIPES = (
     Recipe("upstream-rings", "all rings wrap", (600, 0, 300, 129, 300, 100), 1, data="bits"),

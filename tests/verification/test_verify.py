@@ -231,10 +231,3 @@ def test_an_unknown_kernel_is_named_with_the_other_faults() -> None:
     with pytest.raises(InputError) as caught:
         run("no-such-kernel", "tpu")
     assert [fault.argument for fault in caught.value.faults] == ["kernel", "on"]
-
-
-@pytest.mark.parametrize("arguments", [{"on": "cuda"}])
-def test_what_this_version_does_not_serve(fake_backend: Install, arguments: dict[str, str]) -> None:
-    fake_backend(clean)
-    with pytest.raises(Unsupported, match="not part of this version"):
-        run(**arguments)  # type: ignore[arg-type]

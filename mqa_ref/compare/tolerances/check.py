@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,10 @@ from typing import Literal
 from mqa_ref.compare.tolerances.derive import MACHINES, Measured, Progress, measure
 from mqa_ref.compare.tolerances.model import KINDS, BoundRow, Kind, SameModelRow, Tolerances
 from mqa_ref.flow import FLOWS, Flow
+from mqa_ref.result import result_json, result_values
 
 LOOSEST = 4.0
 """How many times looser than what was observed a factor may be."""
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -54,22 +53,20 @@ class CheckReport:
 
     def to_json(self) -> str:
         """One versioned JSON object."""
-        plain = {
-            "version": VERSION,
-            "status": self.status,
-            "exit_code": self.exit_code,
-            "kernel": None,
-            "backend": None,
-            "flow": list(self.flows),
-            "cases": self.rows,
-            "logits": self.logits,
-            "mismatched": len({(fault.flow, fault.kind) for fault in self.faults}),
-            "findings": len(self.faults),
-            "seed": self.seed,
-            "seconds": round(self.seconds, 3),
-            "fault_list": [vars(fault) for fault in self.faults],
-        }
-        return json.dumps(plain, indent=2) + "\n"
+        plain = result_values(
+            "tolerances check",
+            status=self.status,
+            exit_code=self.exit_code,
+            flow=self.flows,
+            cases=self.rows,
+            logits=self.logits,
+            mismatched=len({(fault.flow, fault.kind) for fault in self.faults}),
+            findings=len(self.faults),
+            seed=self.seed,
+            seconds=self.seconds,
+            more={"fault_list": [vars(fault) for fault in self.faults]},
+        )
+        return result_json(plain)
 
 
 def check(

@@ -1,0 +1,206 @@
+"""``mqa-ref fuzz``: launches that no one would write by hand, and every failure as one small case."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mqa_ref.cli.selectors import KERNEL_HELP, limit_options, limits_of
+
+if TYPE_CHECKING:
+    from mqa_ref.fuzz.campaign import Totals
+
+DEFAULT_EXAMPLES = 200
+DATABASE = Path(".mqa-ref") / "fuzz"
+_TIME = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class Duration(click.ParamType[float]):
+    """A time such as 60s, 10m or 1h, in seconds."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The seconds."""
+        told = _TIME.fullmatch(str(value))
+        if told is None or float(told[1]) <= 0:
+            self.fail(f"{value!r} is no time such as 60s, 10m or 1h", param, ctx)
+        return float(told[1]) * _UNITS[told[2]]
+
+
+class Shard(click.ParamType[tuple[int, int]]):
+    """A part of a campaign, I/N."""
+
+    name = "shard"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        """The two numbers."""
+        told = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(value))
+        if told is None or not 1 <= int(told[1]) <= int(told[2]):
+            self.fail(f"{value!r} is no part such as 2/8", param, ctx)
+        return int(told[1]), int(told[2])
+
+
+@click.command("fuzz")
+@click.option("--kernel", default="builtin", show_default=True, help=KERNEL_HELP)
+@click.option(
+    "--on", "backend", default="emulator", show_default=True, help="Where it runs: emulator or cuda."
+)
+@click.option(
+    "--flow", default="all", show_default=True, help="Accumulator, epilogue and output format, or all."
+)
+@click.option("--machine", default="sm100", show_default=True, help="Tensor core of the reference.")
+@click.option(
+    "--generation", default="folded", show_default=True, help="ReLU of the reference: folded or max."
+)
+@click.option(
+    "--order", "orders", multiple=True, help="Only this interleaving of the warps; may be repeated."
+)
+@click.option("--check", "checks", multiple=True, metavar="NAME", help="Only this property; may be repeated.")
+@click.option(
+    "--max-examples", type=click.IntRange(min=1), help=f"Examples; {DEFAULT_EXAMPLES} without --time."
+)
+@click.option("--time", "seconds", type=Duration(), metavar="TIME", help="How long to draw: 60s, 10m, 1h.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True, help="Of what is drawn."
+)
+@click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True, help="Processes.")
+@click.option("--shard", type=Shard(), default="1/1", metavar="I/N", help="Only this part of the campaign.")
+@click.option(
+    "--database",
+    type=click.Path(path_type=Path),
+    default=DATABASE,
+    show_default=True,
+    metavar="DIR",
+    help="Where case files of failures are kept, and tried again first.",
+)
+@click.option("--require-coverage", "required", is_flag=True, help="Fail if a coverpoint was not met.")
+@click.option("--stop-at-failure", is_flag=True, help="Draw no more blocks once something failed.")
+@click.option(
+    "--known", "ledger_file", type=click.Path(path_type=Path), metavar="FILE", help="Ledger, as for verify."
+)
+@limit_options
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write a JSON object."
+)
+@click.option(
+    "--report",
+    "report_folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write report and cases here.",
+)
+def fuzz_command(
+    kernel: str,
+    backend: str,
+    flow: str,
+    machine: str,
+    generation: str,
+    orders: tuple[str, ...],
+    checks: tuple[str, ...],
+    max_examples: int | None,
+    seconds: float | None,
+    seed: int,
+    workers: int,
+    shard: tuple[int, int],
+    database: Path,
+    required: bool,
+    stop_at_failure: bool,
+    ledger_file: Path | None,
+    timeout: float,
+    memory: float,
+    json_file: Path | None,
+    report_folder: Path | None,
+) -> int:
+    """Launch generated problems, check the bits and the properties of every one, and minimise what fails.
+
+    The same seed draws the same examples, whatever the number of workers.
+    """
+    from mqa_ref.cli.output import check_writable, write_whole
+    from mqa_ref.fuzz.campaign import check_campaign
+    from mqa_ref.fuzz.files import open_folder
+    from mqa_ref.fuzz.report import lines
+    from mqa_ref.verification.ledger import read_ledger
+
+    check_writable("--json", json_file)
+    limits = limits_of(timeout, memory)
+    campaign = check_campaign(
+        kernel=kernel,
+        on=backend,
+        flow=flow,
+        machine=machine,
+        generation=generation,
+        orders=orders or None,
+        seed=seed,
+        checks=checks or None,
+        known=read_ledger(ledger_file).model_dump_json() if ledger_file is not None else "",
+        seconds=limits.seconds,
+        memory_bytes=limits.memory_bytes,
+    )
+    need_hypothesis()
+    from mqa_ref.fuzz.runner import run_campaign
+
+    folder = open_folder("--database", database)
+    if report_folder is not None:
+        open_folder("--report", report_folder)
+    if max_examples is None and seconds is None:
+        max_examples = DEFAULT_EXAMPLES
+    with progress_line() as progress:
+        report = run_campaign(
+            campaign,
+            max_examples=max_examples,
+            seconds=seconds,
+            workers=workers,
+            shard=shard,
+            folder=folder,
+            required=required,
+            stop_at_failure=stop_at_failure,
+            progress=progress,
+        )
+    text = "".join(f"{line}\n" for line in lines(report))
+    if json_file is not None:
+        write_whole(json_file, report.to_json())
+    if report_folder is not None:
+        write_whole(report_folder / "fuzz.json", report.to_json())
+        write_whole(report_folder / "fuzz.txt", text)
+        for one in report.reported:
+            if one.path is not None:
+                write_whole(report_folder / one.path.name, one.path.read_bytes())
+    click.echo(text, nl=False)
+    return report.exit_code
+
+
+def need_hypothesis() -> None:
+    """Raise NotAvailable when the extra is not installed."""
+    from importlib.util import find_spec
+
+    from mqa_ref.errors import NotAvailable
+
+    if find_spec("hypothesis") is None:
+        raise NotAvailable("hypothesis is not installed; the extra `fuzz` brings it")
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[Totals, int], None] | None]:
+    """A function that keeps one line on stderr up to date, or None when stderr is no terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status("fuzz") as status:
+
+        def told(totals: Totals, points: int) -> None:
+            words = f"{totals.examples} examples, {len(totals.coverage)} of {points} coverpoints"
+            status.update(f"fuzz: {words}, {len(totals.failures)} classes of failure")
+
+        yield told
