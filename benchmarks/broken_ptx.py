@@ -41,9 +41,7 @@ def read(ptx: str) -> Text:
         for number, line in enumerate(lines)
         if line.rstrip().endswith(";") and not line.lstrip().startswith((".", "//", "{"))
     ]
-    families = {
-        prefix: 1 if kind == "pred" else int(kind[1:]) for kind, prefix, _ in _DECLARED.findall(ptx)
-    }
+    families = {prefix: 1 if kind == "pred" else int(kind[1:]) for kind, prefix, _ in _DECLARED.findall(ptx)}
     used: dict[int, dict[str, None]] = {}
     for place in places:
         for name in _REGISTER.findall(lines[place]):
@@ -105,9 +103,13 @@ def _other_guard(lines: list[str], at: int, text: Text, draw: random.Random) -> 
     """A guard turned round, taken away or given."""
     guard = re.match(r"(\s*)@(!?)(%\w+)\s+(.*)", lines[at], re.DOTALL)
     if guard:
-        return draw.choice((f"{guard[1]}@{'' if guard[2] else '!'}{guard[3]} {guard[4]}", guard[1] + guard[4]))
+        return draw.choice(
+            (f"{guard[1]}@{'' if guard[2] else '!'}{guard[3]} {guard[4]}", guard[1] + guard[4])
+        )
     predicates = text.used.get(1)
-    return f"\t@{draw.choice(('', '!'))}{draw.choice(predicates)} {lines[at].lstrip()}" if predicates else None
+    return (
+        f"\t@{draw.choice(('', '!'))}{draw.choice(predicates)} {lines[at].lstrip()}" if predicates else None
+    )
 
 
 def _other_target(lines: list[str], at: int, text: Text, draw: random.Random) -> str | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from mqa_ref.numerics import E4M3FN
 from mqa_ref.numerics.formats import FP32, RZ
@@ -236,6 +237,7 @@ _FAMILIES = (
 )
 
 
+@cache
 def vectors(acc: str) -> tuple[Vector, ...]:
     """All vectors for the accumulator format "fp32" or "fp16"."""
     return tuple(vector for family in _FAMILIES for vector in family(acc))

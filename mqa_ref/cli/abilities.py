@@ -1,4 +1,4 @@
-"""What can run on this machine: each target on each backend, and what the extras bring. Nothing of a kernel is executed.
+"""What can run on this machine: each target on each backend, and what the extras bring. No kernel is executed.
 
 Whether something is there is asked of the same code that a command asks before it starts.
 """
@@ -27,9 +27,9 @@ Modules = tuple[tuple[str, str, str], ...]
 
 @dataclass(frozen=True)
 class Ability:
-    """Something that could run here. ``kind``: "target" or "extra". ``backend``: of a target, else "". ``reason``: why it
-    cannot run, None when it can; ``install``: the command that helps, None where none does. ``version``: of the package
-    that it comes from, None where it has none or is absent."""
+    """Something that could run here. ``kind``: "target" or "extra". ``backend``: of a target, else "". ``reason``: why
+    it cannot run, None when it can; ``install``: the command that helps, None where none does. ``version``: of the
+    package that it comes from, None where it has none or is absent."""
 
     kind: str
     name: str
@@ -91,7 +91,13 @@ def _targets() -> Iterator[Ability]:
         ("sglang", "sglang", SM100, _asked(lambda: resolve("sglang"), _SGLANG), True),
         ("flashinfer", "flashinfer-python", SM100, _asked(lambda: resolve("flashinfer"), _FLASHINFER), True),
         *(
-            (f"deepgemm@{arch}", "sgl-deep-gemm", capability, _asked(lambda: resolve("deepgemm"), _DEEPGEMM), False)
+            (
+                f"deepgemm@{arch}",
+                "sgl-deep-gemm",
+                capability,
+                _asked(lambda: resolve("deepgemm"), _DEEPGEMM),
+                False,
+            )
             for arch, capability in (("sm_90a", SM90), ("sm_100a", SM100))
         ),
         (_FILE, "", SM100, (None, None), True),
@@ -114,6 +120,7 @@ def _extras() -> Iterator[Ability]:
         return Ability("extra", what, "", *verdict, version=package_version(distribution))
 
     yield modules("fuzz: mqa-ref fuzz", "hypothesis", "hypothesis", extra("fuzz"))
+    yield modules("cluster: mqa-ref fuzz --cluster", "distributed", "distributed", extra("cluster"))
     yield modules("report: verify --report", "jinja2", "jinja2", extra("report"))
     yield modules("gpu: --on cuda, mqa-ref calibrate", "cuda.bindings", "cuda-python", extra("gpu"))
     yield modules("gpu: torch tensors, mqa-ref bench", "torch", "torch", extra("gpu"))

@@ -21,6 +21,7 @@ from mqa_ref.cli.doctor import doctor_command
 from mqa_ref.cli.explain import explain_command
 from mqa_ref.cli.fuzz import fuzz_command
 from mqa_ref.cli.golden import golden_command
+from mqa_ref.cli.mutate import mutate_command
 from mqa_ref.cli.replay import replay_command
 from mqa_ref.cli.schedule import schedule_command
 from mqa_ref.cli.selfcheck import selfcheck_command
@@ -56,6 +57,7 @@ _COMMANDS = (
     verify_command,
     fuzz_command,
     replay_command,
+    mutate_command,
     explain_command,
     compile_command,
     schedule_command,

@@ -132,7 +132,11 @@ def _write_source(folder: Path, kernel: str) -> int:
     if folder.exists() and not folder.is_dir():
         faults.append(Fault("--source", str(folder), "a folder"))
     found = own_copy()
-    faults += [Fault("--source", str(folder / name), "no such file yet") for name in found if (folder / name).exists()]
+    faults += [
+        Fault("--source", str(folder / name), "no such file yet")
+        for name in found
+        if (folder / name).exists()
+    ]
     if faults:
         raise InputError(faults)
     folder.mkdir(parents=True, exist_ok=True)

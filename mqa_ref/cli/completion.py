@@ -11,7 +11,7 @@ _SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion_command(context: click.Context, shell: str) -> int:
-    """Print the completion script of a SHELL; for bash: mqa-ref completion bash > FILE, and source FILE in ~/.bashrc."""
+    """Print the completion script of a SHELL; for bash: source it in ~/.bashrc."""
     from click.shell_completion import get_completion_class
 
     made = get_completion_class(shell)

@@ -43,7 +43,12 @@ def doctor_command(json_file: Path | None) -> int:
                 if one.install is not None:
                     click.echo(f"  {'':44} {'':9} install: {one.install}")
     if json_file is not None:
-        more = {"abilities": [asdict(one) for one in found], "environment": dict(versions), "cache": cache, "gpu": gpu}
+        more = {
+            "abilities": [asdict(one) for one in found],
+            "environment": dict(versions),
+            "cache": cache,
+            "gpu": gpu,
+        }
         values = result_values(
             "doctor",
             status="pass",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mqa_ref.cli.selectors import KERNEL_HELP, limit_options, limits_of
+from mqa_ref.errors import Fault, InputError
 
 if TYPE_CHECKING:
     from mqa_ref.fuzz.campaign import Totals
@@ -72,7 +74,14 @@ class Shard(click.ParamType[tuple[int, int]]):
 @click.option(
     "--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True, help="Of what is drawn."
 )
-@click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True, help="Processes.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 1024),
+    help="Processes; as many as this machine has cores if not given, one with --on cuda.",
+)
+@click.option(
+    "--cluster", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (needs mqa-ref[cluster])."
+)
 @click.option("--shard", type=Shard(), default="1/1", metavar="I/N", help="Only this part of the campaign.")
 @click.option(
     "--database",
@@ -109,7 +118,8 @@ def fuzz_command(
     max_examples: int | None,
     seconds: float | None,
     seed: int,
-    workers: int,
+    workers: int | None,
+    cluster: str | None,
     shard: tuple[int, int],
     database: Path,
     required: bool,
@@ -127,6 +137,7 @@ def fuzz_command(
     from mqa_ref.cli.output import check_writable, write_whole
     from mqa_ref.fuzz.campaign import check_campaign
     from mqa_ref.fuzz.files import open_folder
+    from mqa_ref.fuzz.page import page, pictures
     from mqa_ref.fuzz.report import lines
     from mqa_ref.verification.ledger import read_ledger
 
@@ -146,24 +157,34 @@ def fuzz_command(
         memory_bytes=limits.memory_bytes,
     )
     need_hypothesis()
-    from mqa_ref.fuzz.runner import run_campaign
+    from mqa_ref.fuzz.runner import Runner, run_campaign
 
     folder = open_folder("--database", database)
     if report_folder is not None:
         open_folder("--report", report_folder)
     if max_examples is None and seconds is None:
         max_examples = DEFAULT_EXAMPLES
+    if cluster is not None and workers is not None:
+        raise InputError(
+            [Fault("--workers", str(workers), "nothing beside --cluster, whose workers are used")]
+        )
+    runner: Runner | None = None
+    if cluster is not None:
+        from mqa_ref.fuzz.cluster import Cluster
+
+        runner = Cluster(campaign, cluster, str(folder))
     with progress_line() as progress:
         report = run_campaign(
             campaign,
             max_examples=max_examples,
             seconds=seconds,
-            workers=workers,
+            workers=workers or usable_workers(backend, max_examples),
             shard=shard,
             folder=folder,
             required=required,
             stop_at_failure=stop_at_failure,
             progress=progress,
+            runner=runner,
         )
     text = "".join(f"{line}\n" for line in lines(report))
     if json_file is not None:
@@ -171,11 +192,24 @@ def fuzz_command(
     if report_folder is not None:
         write_whole(report_folder / "fuzz.json", report.to_json())
         write_whole(report_folder / "fuzz.txt", text)
+        for name, svg in pictures(report).items():
+            write_whole(report_folder / name, svg)
+        write_whole(report_folder / "fuzz.html", page(report))
         for one in report.reported:
             if one.path is not None:
                 write_whole(report_folder / one.path.name, one.path.read_bytes())
     click.echo(text, nl=False)
     return report.exit_code
+
+
+def usable_workers(backend: str, max_examples: int | None) -> int:
+    """As many processes as there are cores for this one, and blocks for them; one for the GPU."""
+    from mqa_ref.fuzz.campaign import BLOCK
+
+    if backend == "cuda":
+        return 1
+    blocks = 1024 if max_examples is None else -(-max_examples // BLOCK)
+    return min(len(os.sched_getaffinity(0)), blocks)
 
 
 def need_hypothesis() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,9 @@ from mqa_ref.cli.selectors import (
     options_of,
     shape_options,
 )
+
+if TYPE_CHECKING:
+    from mqa_ref.verification.evidence import Seen
 
 
 @click.command("verify")
@@ -160,6 +164,12 @@ def verify_command(
     known = read_ledger(ledger_file) if ledger_file is not None else None
     collector = Collector(explainer, limits_of(timeout, memory))
     keeper = None if report_folder is None else Keeper(report_folder / "cases")
+
+    def watch(seen: Seen) -> None:
+        collector(seen)
+        if keeper is not None:
+            keeper(seen)
+
     with collector, progress_bar("verify") as progress:
         report = verify(
             kernel,
@@ -180,7 +190,7 @@ def verify_command(
             native=Settings(reruns=reruns),
             emulation=Emulation(engine, sanitizer == "on"),
             progress=progress,
-            watch=None if keeper is None else lambda seen: (collector(seen), keeper(seen)),
+            watch=None if keeper is None else watch,
         )
     if json_file is not None:
         write_whole(json_file, report.to_json())

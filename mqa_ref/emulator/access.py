@@ -60,6 +60,10 @@ class Access(GlobalAccess):
             verb, instruction = "written", self.grid.code.program.instructions[warp.pc]
             warp.owned.pop(slot)
             warp.watched.pop(slot, None)
+            if warp.regs[slot] is None:
+                warp.regs[slot] = np.zeros(
+                    LANES, WIDTH_TYPES[width_of(self.grid.code.program.registers[slot])]
+                )
         message = f"an accumulator of a wgmma.mma_async is {verb} before wgmma.wait_group"
         self.report("wgmma_not_waited", message, warp, instruction)
 
@@ -160,8 +164,6 @@ class Access(GlobalAccess):
         """An asynchronous operation that knows what ``seen`` says reads granules: what warps stored there must be
         followed by a fence.proxy.async (PTX ISA, "Async Proxy").
         """
-        if not self.grid.sanitize:
-            return
         if not self.grid.sanitize:
             return
         writer, written = self.shadow.writer[granules], self.shadow.write_clock[granules]

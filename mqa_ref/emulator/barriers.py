@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mqa_ref.emulator.clocks import Clock, new_clock
+from mqa_ref.emulator.clocks import NOTHING_SEEN, Clock
 
 MAX_COUNT = (1 << 20) - 1
 
@@ -29,8 +29,8 @@ class MBarrier:
     tx: int = 0
     phase: int = 0
     fence_clock: int | None = None
-    arriving: Clock = field(default_factory=new_clock)
-    released: Clock = field(default_factory=new_clock)
+    arriving: Clock = field(default_factory=lambda: NOTHING_SEEN)
+    released: Clock = field(default_factory=lambda: NOTHING_SEEN)
     arrivals: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -40,7 +40,7 @@ class MBarrier:
         """Count arrivals; False (and nothing changed) when more arrive than the phase expects."""
         if count > self.pending:
             return False
-        np.maximum(self.arriving, clock, out=self.arriving)
+        self.arriving = np.maximum(self.arriving, clock)
         self.pending -= count
         self._complete()
         return True
@@ -52,7 +52,7 @@ class MBarrier:
 
     def complete_tx(self, size: int, clock: Clock) -> bool:
         """Lower the tx-count by ``size`` bytes that arrived; False when it leaves its range."""
-        np.maximum(self.arriving, clock, out=self.arriving)
+        self.arriving = np.maximum(self.arriving, clock)
         self.tx -= size
         self._complete()
         return abs(self.tx) <= MAX_COUNT
@@ -67,7 +67,7 @@ class MBarrier:
         if self.pending == 0 and self.tx == 0:
             self.phase += 1
             self.pending = self.count
-            np.maximum(self.released, self.arriving, out=self.released)
+            self.released = np.maximum(self.released, self.arriving)
 
 
 @dataclass
@@ -77,15 +77,15 @@ class NamedBarrier:
     threads: int = 0
     expected: int = 0
     generation: int = 0
-    arriving: Clock = field(default_factory=new_clock)
-    released: Clock = field(default_factory=new_clock)
+    arriving: Clock = field(default_factory=lambda: NOTHING_SEEN)
+    released: Clock = field(default_factory=lambda: NOTHING_SEEN)
 
     def arrive(self, threads: int, expected: int, clock: Clock) -> None:
         """Count ``threads`` arrivals; the last one releases everybody."""
         self.expected = expected
         self.threads += threads
-        np.maximum(self.arriving, clock, out=self.arriving)
+        self.arriving = np.maximum(self.arriving, clock)
         if self.threads >= expected:
             self.generation += 1
             self.threads = 0
-            np.maximum(self.released, self.arriving, out=self.released)
+            self.released = np.maximum(self.released, self.arriving)

@@ -26,6 +26,11 @@ def new_clock() -> Clock:
     return np.zeros(MAX_AGENTS, np.int32)
 
 
+NOTHING_SEEN = new_clock()
+"""Where clocks start that are replaced, not changed."""
+NOTHING_SEEN.flags.writeable = False
+
+
 class CopySlots:
     """Hands out vector-clock components to asynchronous copies, from ``first`` on."""
 

@@ -36,14 +36,14 @@ class Cta(Access):
         self.grid, self.index, self.number, self.policy, self.budget = grid, index, number, policy, budget
         self.memory, self.log, self.machine = grid.memory, grid.log, grid.machine
         self.parameters = grid.parameters
-        self.threads = int(np.prod(grid.block))
+        self.threads = grid.block[0] * grid.block[1] * grid.block[2]
         if self.threads % LANES:
             raise EmulatorError(f"a block of {self.threads} threads is not made of whole warps")
         count = self.threads // LANES
         self.shared = SharedMemory(grid.shared_bytes)
         self.granule = grid.code.granule
-        self.shadow = self.make_shadow(-(-grid.shared_bytes // self.granule), 2 * count)
-        self.tmem = TensorMemory(self.make_shadow(PARTS * COLUMNS, 2 * count))
+        self.shadow = self.make_shadow("shared", -(-grid.shared_bytes // self.granule), 2 * count)
+        self.tmem = TensorMemory(self.make_shadow("tensor", PARTS * COLUMNS, 2 * count))
         self.slots = CopySlots(2 * count)
         self.barriers = {}
         self.barrier_bytes = np.zeros(-(-grid.shared_bytes // self.granule), np.bool_)
@@ -54,8 +54,8 @@ class Cta(Access):
         self.instructions = 0
         self.warps = [self.make_warp(w) for w in range(count)]
 
-    def make_shadow(self, granules: int, readers: int) -> Shadow:
-        """What the sanitizer knows of a memory."""
+    def make_shadow(self, memory: str, granules: int, readers: int) -> Shadow:  # noqa: ARG002 - of use to others
+        """What the sanitizer knows of a memory, "shared" or "tensor": nothing yet."""
         return Shadow(granules, readers) if self.grid.sanitize else NoShadow()
 
     def make_warp(self, warp: int) -> Warp:
@@ -94,7 +94,9 @@ class Cta(Access):
 
     def named_barrier(self, number: int, expected: int, warp: Warp, instruction: Instruction) -> NamedBarrier:
         """Barrier ``number`` of the CTA; a use with another thread count than the arrivals before it is a finding."""
-        barrier = self.named.setdefault(number, NamedBarrier())
+        barrier = self.named.get(number)
+        if barrier is None:
+            barrier = self.named[number] = NamedBarrier()
         if not 0 <= number < NAMED_BARRIERS or expected % LANES or not 0 < expected <= self.threads:
             message = f"named barrier {number} for {expected} threads of a CTA of {self.threads}"
             self.report("mbarrier_misuse", message, warp, instruction)

@@ -78,8 +78,9 @@ class Decoder:
         return EmulatorError(f"PTX line {instruction.line}: {why}: {instruction.text}")
 
     def constant(self, value: int, width: int) -> int:
-        """Index of a register that always holds ``value``."""
-        key = (value & ((1 << width) - 1), width)
+        """Index of a register that always holds ``value``; as a predicate every number but 0 is true (PTX ISA,
+        "Predicate Constants")."""
+        key = (int(value != 0) if width == 1 else value & ((1 << width) - 1), width)
         if key not in self.constants:
             array = np.full(LANES, bool(key[0]) if width == 1 else key[0], WIDTH_TYPES[width])
             array.flags.writeable = False

@@ -62,6 +62,11 @@ class Grid:
         limit = code.program.max_threads
         if limit is not None and threads > limit:
             raise EmulatorError(f"launched with {threads} threads a CTA, the PTX allows {limit}")
+        if len(call.parameters) < code.program.parameter_bytes:
+            raise EmulatorError(
+                f"launched with {len(call.parameters)} bytes of parameters, the PTX declares"
+                f" {code.program.parameter_bytes}"
+            )
         if self.shared_bytes > MAX_SHARED_BYTES:
             raise EmulatorError(
                 f"{self.shared_bytes} bytes of shared memory asked for, {MAX_SHARED_BYTES} exist"

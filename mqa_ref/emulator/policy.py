@@ -3,7 +3,7 @@
 * ``eager``: an asynchronous operation completes at its issue; warps take turns, each until it must wait.
 * ``lazy``: an asynchronous operation completes only when no warp can run, oldest first.
 * ``random``: any warp that can run, for a random number of instructions, or any operation that may complete
-  next; from a seed.
+  next; from a seed. Every other wait for an mbarrier that would block gives up first, as try_wait may.
 * ``systematic``: one warp is held back as long as another can run; operations complete as late as possible,
   the newest first, or (second half) before any warp runs. Seeds 0 to 2 * (warps + 1) - 1 name all of them,
   ``warps`` standing for no warp held back; greater seeds repeat.

@@ -63,7 +63,7 @@ class Warp:
     are accumulators of a product in flight to that product; their writes need a look too.
     """
 
-    def __init__(self, cta: Cta, index: int, regs: list[Lanes | None]) -> None:
+    def __init__(self, cta: Cta, index: int, regs: list[Lanes | None], clock: Clock | None = None) -> None:
         self.cta = cta
         self.index = index
         self.regs = regs
@@ -76,7 +76,7 @@ class Warp:
         self.watched: dict[int, Mask | None] = {}
         self.owned: dict[int, object] = {}
         self.proxy_fences: list[Clock] = []
-        self.clock: Clock = new_clock()
+        self.clock: Clock = new_clock() if clock is None else clock
         self.clock[index] = 1
         self.done = False
         self.past_grid_wait = False
@@ -125,7 +125,9 @@ class Warp:
         return written is not None and bool((self.mask & ~written).any())
 
     def unwritten(self, index: int) -> Mask | None:
-        """The lanes for which a register was never written; None when there is none."""
+        """The lanes for which a register was never written; None when there is none, or for one in flight."""
+        if self.in_flight(index):
+            return None
         if self.regs[index] is None:
             return FULL
         written = self.watched.get(index) if self.watched else None
@@ -147,13 +149,15 @@ class Warp:
         self.watched.update((index, None) for index in indices if index >= 0)
 
     def in_flight(self, index: int) -> bool:
-        """Is the register the destination of a tcgen05.ld that was not waited for?"""
+        """Is the register the destination of a tcgen05.ld that was not waited for, or an accumulator in flight?"""
         return index in self.watched and self.watched[index] is None
 
     def landed(self) -> None:
         """Every load that was in flight is complete."""
         self.flying = False
-        self.watched = {index: mask for index, mask in self.watched.items() if mask is not None}
+        self.watched = {
+            index: mask for index, mask in self.watched.items() if mask is not None or index in self.owned
+        }
 
     # time
 

@@ -131,7 +131,9 @@ def _take_registers(warp: Warp, product: Product, form: Form, accumulate: bool) 
 
 def _register(warp: Warp, index: int, instruction: Instruction) -> Lanes:
     found = warp.regs[index]
-    if found is None or (index in warp.watched and index not in warp.owned):
+    if index in warp.owned:
+        return np.zeros(LANES, np.uint32) if found is None else found
+    if found is None or index in warp.watched:
         return warp.cta.watched_register(warp, index, instruction)
     return found
 

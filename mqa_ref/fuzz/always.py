@@ -99,7 +99,8 @@ def drawn_lengths(label: str) -> NDArray[np.int64]:
 
 
 def schedules_partition(label: str, builder: Builder = build) -> list[Failure]:
-    """A builder's schedules give every split to one CTA, in order, and differ by at most one split from CTA to CTA.
+    """A builder's schedules give every split to one CTA, in order, and differ by at most one split from CTA to CTA;
+    no CTA starts in a row without tokens, and the last entry is (B, 0).
 
     Judged by walking the entries one split at a time, which shares nothing with ``schedule.check``.
     """
@@ -119,6 +120,11 @@ def _uncovered(schedule: NDArray[np.int32], lengths: NDArray[np.int64], ctas: in
     if schedule.shape != (ctas + 1, 2):
         return f"shape {schedule.shape}"
     splits = (-(-lengths // SPLIT_TOKENS)).tolist()
+    if tuple(schedule[ctas].tolist()) != (len(splits), 0):
+        return f"the last entry is {tuple(schedule[ctas].tolist())}"
+    for cta, row in enumerate(schedule[:ctas, 0].tolist()):
+        if row < len(splits) and not splits[row]:
+            return f"CTA {cta} starts in row {row}, which has no token"
     todo = [(row, split) for row, count in enumerate(splits) for split in range(count)]
     done, shares = 0, []
     for cta in range(ctas):

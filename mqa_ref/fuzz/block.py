@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import hypothesis
@@ -22,14 +23,14 @@ from mqa_ref.fuzz.description import Description
 from mqa_ref.fuzz.drive import drive
 from mqa_ref.fuzz.properties import PROPERTIES
 from mqa_ref.fuzz.session import Session, ratio_of, subject_of
-from mqa_ref.fuzz.shapes import palette
+from mqa_ref.fuzz.shapes import palette, weighted
 from mqa_ref.fuzz.strategies import descriptions
 from mqa_ref.schedule import build
 from mqa_ref.verification.words import words
 
 TARGETED = 4
 """One block in so many is steered toward great errors."""
-SCHEDULES = 6
+SCHEDULES = 3
 """Schedules built and walked in each block."""
 
 DETAILED = 3
@@ -45,12 +46,16 @@ def block_seed(campaign: Campaign, index: int) -> int:
 
 def examples_of(campaign: Campaign, index: int) -> SearchStrategy[Description]:
     """What a block draws from."""
-    shapes = palette(campaign.seed, index, campaign.flows, options=campaign.options)
+    shapes = weighted(palette(campaign.seed, index, campaign.flows, options=campaign.options))
     cheap = [name for name in campaign.checks if not PROPERTIES[name].compiles]
     costly = [name for name in campaign.checks if PROPERTIES[name].compiles]
-    # A compilation costs several launches: those properties come up a third as often.
+    # A compilation costs many launches: those properties come up a third as often. A property costs a launch or two,
+    # and new inputs find more than the same ones again: half of the examples have none.
+    tried = (*cheap * 3, *costly)
     return descriptions(
-        shape=st.sampled_from(shapes), interleavings=campaign.orders, checks=("", *cheap * 3, *costly)
+        shape=st.sampled_from(shapes),
+        interleavings=campaign.orders,
+        checks=(*("",) * max(1, len(tried)), *tried),
     )
 
 
@@ -83,16 +88,20 @@ def run_block(
     stop: bool = False,
     session: Session | None = None,
     keep: Keep | None = None,
+    fatal: Mapping[int, str] = MappingProxyType({}),
+    before: Callable[[int], None] | None = None,
 ) -> BlockResult:
     """Run the first ``size`` examples of a block, as far as ``seconds`` allow, with ``stop`` to the first that fails.
-    ``keep`` is called with each failure as soon as it is found.
+    ``keep`` is called with each failure as soon as it is found, ``before`` with the number of each example. ``fatal``:
+    examples that end a process, by number: they are told as failures, with these words, and not launched.
 
     A pure function of campaign and number but for the time: whoever runs it gets the same. Raises NotAvailable and
     OracleError, which end the campaign.
     """
     if session is None:
         with Session(campaign) as own:
-            return run_block(campaign, index, size=size, seconds=seconds, stop=stop, session=own, keep=keep)
+            how: Any = {"size": size, "seconds": seconds, "stop": stop, "keep": keep, "fatal": fatal}
+            return run_block(campaign, index, session=own, before=before, **how)
     begun = time.monotonic()
     examples: list[str] = []
     seen: set[Description] = set()
@@ -102,6 +111,14 @@ def run_block(
     count: Counter[str] = Counter()
     ratio = 0.0
     stopped: list[MqaRefError] = []
+
+    def take(told: Iterable[Found]) -> None:
+        for found in told:
+            if keep is not None:
+                keep(found)
+            # One file for each class is enough to send around.
+            seen_before = any(one.name == found.name for one in failures)
+            failures.append(replace(found, case=b"") if seen_before else found)
 
     def body(description: Description) -> None:
         nonlocal ratio
@@ -115,6 +132,12 @@ def run_block(
         if late or (stop and failures):
             count["skipped"] += 1
             return
+        if number in fatal:
+            examples.append(f"{number}:{digest_of(description)}")
+            take(session.found(description, session.fatal(description, fatal[number]), index, number))
+            return
+        if before is not None:
+            before(number)
         try:
             judged = session.judge(description, brief=len(failures) >= DETAILED)
         except MqaRefError as error:
@@ -130,12 +153,7 @@ def run_block(
         coverage.update(judged.covered)
         properties.update(("launch", *((outcome.checked,) if outcome.checked else ())))
         ratio = max(ratio, outcome.ratio)
-        for found in session.found(description, judged, index, number):
-            if keep is not None:
-                keep(found)
-            # One file for each class is enough to send around.
-            seen_before = any(one.name == found.name for one in failures)
-            failures.append(replace(found, case=b"") if seen_before else found)
+        take(session.found(description, judged, index, number))
 
     builder = BUGS[campaign.bug].builder if campaign.bug else build
     for turn in range(SCHEDULES):

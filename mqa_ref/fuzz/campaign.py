@@ -19,6 +19,8 @@ from mqa_ref.fuzz.bugs import BUGS
 from mqa_ref.fuzz.properties import PROPERTIES
 from mqa_ref.verification.request import check_request
 
+PROCESS_DIED = "error:process_died"
+"""The class of an example that ended the process it ran in."""
 BLOCK = 16
 """Examples of one block."""
 WITH_OPTIONS = ("builtin", "sglang")
@@ -192,8 +194,8 @@ def check_campaign(
         raise Unsupported(f"on={on!r} has no interleavings to choose")
     chosen = tuple(PROPERTIES) if checks is None else tuple(checks)
     with_options = kernel in WITH_OPTIONS
-    if not with_options:
-        chosen = tuple(name for name in chosen if name != "options")
+    left_out = {"options": not with_options, "interleaving": on != "emulator"}
+    chosen = tuple(name for name in chosen if not left_out.get(name))
     return Campaign(
         kernel=kernel,
         backend=on,

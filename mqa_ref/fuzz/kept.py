@@ -54,13 +54,17 @@ class Keeper:
 
 
 def case_of(seen: Seen) -> Case | None:
-    """The case that a replay judges as the run did: same inputs, flow, interleaving, reference. None where a replay would
-    judge it otherwise: a kernel held to a bound or to an order of its own, a machine model that has no name, options
-    that a case file does not hold."""
+    """The case that a replay judges as the run did: same inputs, flow, interleaving, reference. None where a replay
+    would judge it otherwise: a kernel held to a bound or to an order of its own, a machine model that has no name,
+    options that a case file does not hold."""
     own, step = seen.request.own, seen.step
     machine = seen.request.machine or own.declared.machine
     options = {name: value for name, value in own.options_for(step.problem).items() if value is not None}
-    if own.declared.order != Declared().order or own.edit_ptx is not None or isinstance(machine, MachineModel):
+    if (
+        own.declared.order != Declared().order
+        or own.edit_ptx is not None
+        or isinstance(machine, MachineModel)
+    ):
         return None
     if any(type(value) not in (int, bool, str) for value in options.values()):
         return None

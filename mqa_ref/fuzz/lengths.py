@@ -87,6 +87,14 @@ def mostly(draw: st.DrawFn, usual: SearchStrategy[Any], *rare: SearchStrategy[An
     return draw(rare[turn] if turn >= 0 else usual)
 
 
+def launch_lengths() -> SearchStrategy[tuple[int, ...]]:
+    """Lengths for launches, most of them of few tiles: what goes wrong shows in small launches, of which there is time
+    for many; one in four has more, and one in 16 fills a window."""
+    return mostly(
+        context_lengths(max_batch=4, max_length=400, max_splits=3), *[context_lengths()] * 4, long_lengths()
+    )
+
+
 def long_lengths() -> SearchStrategy[tuple[int, ...]]:
     """One sequence that ends at, or up to a tile after, the end of a window; the shorter windows more often."""
     ends = [window + more for window in WINDOWS for more in (0, -1, 1, 128, 129)]

@@ -95,8 +95,8 @@ def replay(
     memory_bytes: int = 8 << 30,
     session: Session | None = None,
 ) -> ReplayReport:
-    """Run the case in a file; what is None is as the case says. Another kernel than the case's whose options are not known is
-    run without.
+    """Run the case in a file; what is None is as the case says. Another kernel than the case's whose options are
+    not known is run without.
 
     Raises InputError for a file that is no case and for bad arguments, and what a launch raises: NotAvailable,
     OracleError.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mqa_ref.errors import Fault, InputError
-from mqa_ref.fuzz.campaign import BLOCK, BlockResult, Campaign, Found, Totals, blocks_of, merge
+from mqa_ref.fuzz.campaign import BLOCK, PROCESS_DIED, BlockResult, Campaign, Found, Totals, blocks_of, merge
 from mqa_ref.fuzz.casefile import MAX_BYTES, SUFFIX, read_case
 from mqa_ref.fuzz.coverpoints import reachable
 from mqa_ref.fuzz.files import case_paths, write_whole
@@ -156,7 +156,8 @@ def _minimised(totals: Totals, run: Run, folder: Path | None) -> list[Reported]:
             continue
         least = Minimal(found, frozenset({found.name}), 0, 0.0)
         in_time = time.monotonic() - begun < MINIMISE_SECONDS
-        if found.description and minimised < MOST_MINIMISED and in_time:
+        shrinks = bool(found.description) and found.name != PROCESS_DIED
+        if shrinks and minimised < MOST_MINIMISED and in_time:
             minimised += 1
             answer = next(iter(list(run([Task(found=found)]))))
             assert isinstance(answer, Minimal)

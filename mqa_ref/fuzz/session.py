@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from mqa_ref.cuda.launch import Settings
 from mqa_ref.fuzz.bugs import BUGS
-from mqa_ref.fuzz.campaign import Campaign, Found
+from mqa_ref.fuzz.campaign import PROCESS_DIED, Campaign, Found
 from mqa_ref.fuzz.casefile import Case, description_text, encode_case
 from mqa_ref.fuzz.coverpoints import hits
 from mqa_ref.fuzz.description import Description, expand
 from mqa_ref.fuzz.model import NAME, reference_launch
 from mqa_ref.fuzz.properties import Outcome, examine
 from mqa_ref.fuzz.subject import Subject
-from mqa_ref.fuzz.trial import Trial
+from mqa_ref.fuzz.trial import Failure, Trial
 from mqa_ref.kernel.targets import resolve
 from mqa_ref.reference import own_order_bounds, reference_logits
 from mqa_ref.verification.ledger import Ledger
@@ -59,7 +60,8 @@ class Session(AbstractContextManager["Session"]):
             limits = Limits(campaign.seconds, campaign.memory_bytes)
             made: Launcher = reference_launch
             if campaign.kernel != NAME:
-                made = self._stack.enter_context(launcher(resolve(campaign.kernel), limits))
+                native = Settings() if campaign.backend == "cuda" else None
+                made = self._stack.enter_context(launcher(resolve(campaign.kernel), limits, native))
             if campaign.bug:
                 made = BUGS[campaign.bug].wrap(made)
             self._launch = made
@@ -77,6 +79,11 @@ class Session(AbstractContextManager["Session"]):
         )
         outcome = examine(trial, check, label)
         return Judged(subject, outcome, trial.launches, trial.logits, hits(subject))
+
+    def fatal(self, description: Description, message: str) -> Judged:
+        """The outcome of an example that ended a process: it is not run."""
+        failure = Failure(*PROCESS_DIED.split(":"), message)
+        return Judged(subject_of(description), Outcome((failure,)), 0, 0)
 
     def found(self, description: Description, judged: Judged, block: int, number: int) -> list[Found]:
         """The failures of an example, each with its case file."""

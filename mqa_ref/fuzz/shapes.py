@@ -1,7 +1,8 @@
 """The static shapes of launches: what a kernel is compiled for, and the few of them that one block of examples uses.
 
-A compilation takes longer than a small launch, so a block draws from a *palette* of two shapes. Palettes follow from
-the seed and the number of the block alone; over many blocks they reach every shape.
+A compilation takes longer than many small launches, so a block draws from a *palette* of two shapes, one of which an
+earlier block has used. Palettes follow from the seed and the number of the block alone; over many blocks they reach
+every shape.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ FEW_SMS = (1, 2, 3, 4, 5, 8)
 MANY_SMS = (13, 33, 132, 148, 256)
 WEIGHTS_IN_REGISTERS = (0, 4, 16, 32)
 SUBTILES = (1, 2, 4)
-PALETTE = 2
-"""Shapes of one block."""
+APART = 2
+"""A block draws from the shape of its own number and from the one that so many numbers are after it."""
 
 Options = tuple[tuple[str, Any], ...]
 
@@ -90,23 +91,31 @@ def palette(
     """The shapes of one block, the cheaper one first. ``flows``: those of the campaign. ``options``: whether the
     kernel's options are drawn too.
 
-    The flows take turns, so that as many blocks as flows see all of them; the rest is by chance.
+    Each shape serves two blocks, this one and the one ``APART`` before, so that a block compiles one shape anew. The
+    flows take turns, so that as many blocks as flows see all of them; the rest is by chance.
     """
-    shapes = []
-    for place in range(PALETTE):
-        label = f"palette/{seed}/{block}/{place}"
-        numbers = below(label, 6, 1 << 16).tolist()
-        heads, next_n = HEADS[numbers[0] % len(HEADS)]
-        many = place == PALETTE - 1 and numbers[1] % 4 == 0
-        counts = MANY_SMS if many else FEW_SMS
-        shapes.append(
-            Shape(
-                page=PAGES[numbers[2] % len(PAGES)],
-                heads=heads,
-                next_n=next_n,
-                num_sms=counts[numbers[3] % len(counts)],
-                flow=flows[(block * PALETTE + place) % len(flows)],
-                options=drawn_options(label, heads) if options else (),
-            )
-        )
-    return tuple(shapes)
+    chosen = [_shape(seed, number, flows, options) for number in (block, block + APART)]
+    return tuple(sorted(chosen, key=lambda shape: shape.num_sms))
+
+
+def weighted(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+    """What a block draws shapes from: one of many CTAs, whose launches take long, comes up one time in six."""
+    few = [shape for shape in shapes if shape.num_sms <= max(FEW_SMS)]
+    many = [shape for shape in shapes if shape.num_sms > max(FEW_SMS)]
+    return (*few * (5 if many else 1), *many)
+
+
+def _shape(seed: int, number: int, flows: Sequence[str], options: bool) -> Shape:
+    """The shape of a number. Of two that serve a block together, one may have many CTAs."""
+    label = f"shape/{seed}/{number}"
+    numbers = below(label, 4, 1 << 16).tolist()
+    heads, next_n = HEADS[numbers[0] % len(HEADS)]
+    counts = MANY_SMS if number // APART % 2 and numbers[1] % 4 == 0 else FEW_SMS
+    return Shape(
+        page=PAGES[numbers[2] % len(PAGES)],
+        heads=heads,
+        next_n=next_n,
+        num_sms=counts[numbers[3] % len(counts)],
+        flow=flows[number % len(flows)],
+        options=drawn_options(label, heads) if options else (),
+    )

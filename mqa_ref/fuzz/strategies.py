@@ -20,7 +20,7 @@ from mqa_ref.emulator.policy import ORDERS
 from mqa_ref.errors import Fault, InputError
 from mqa_ref.flow import FLOWS, Flow
 from mqa_ref.fuzz.description import ROLES, SPECIAL_CODES, SPECIAL_WORDS, Description, Override, expand
-from mqa_ref.fuzz.lengths import boundaries, context_lengths, long_lengths, mostly, refuse, subset
+from mqa_ref.fuzz.lengths import boundaries, context_lengths, launch_lengths, long_lengths, refuse, subset
 from mqa_ref.fuzz.shapes import FEW_SMS, HEADS, SUBTILES, WEIGHTS_IN_REGISTERS, Options, Shape, option_faults
 from mqa_ref.problem import Problem
 from mqa_ref.problem_rules import PAGES
@@ -37,6 +37,7 @@ __all__ = [
     "data_patterns",
     "descriptions",
     "flows",
+    "launch_lengths",
     "long_lengths",
     "options",
     "overrides",
@@ -205,7 +206,7 @@ def descriptions(
 ) -> SearchStrategy[Description]:
     """Descriptions of launches; ``checks``: names of properties, "" for none."""
     refuse(subset("interleavings", interleavings, ORDERS) + subset("checks", checks, None))
-    drawn = mostly(context_lengths(), long_lengths()) if lengths is None else lengths
+    drawn = launch_lengths() if lengths is None else lengths
     return _descriptions(
         shapes() if shape is None else shape, drawn, data_patterns(kinds=kinds), interleavings, checks
     )

@@ -10,16 +10,16 @@ import multiprocessing
 import pickle
 import signal
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 from mqa_ref.errors import MqaRefError
 from mqa_ref.fuzz.block import run_block
-from mqa_ref.fuzz.campaign import BLOCK, BlockResult, Campaign, Found
+from mqa_ref.fuzz.campaign import BLOCK, PROCESS_DIED, BlockResult, Campaign, Found
 from mqa_ref.fuzz.casefile import decode_case
 from mqa_ref.fuzz.files import write_whole
 from mqa_ref.fuzz.minimise import Minimal, minimise
@@ -34,7 +34,8 @@ UNSHRUNK = "unshrunk-"
 @dataclass(frozen=True)
 class Task:
     """Run a block (``index``, ``size`` examples, ``seconds`` at most, ``stop`` at a failure), or minimise a failure
-    (``found``), or try a saved case again (``case``, its bytes, and ``source``, its name)."""
+    (``found``), or try a saved case again (``case``, its bytes, and ``source``, its name). ``fatal``: examples by
+    number that ended the process and are not run again, with what is to be told of each."""
 
     index: int = -1
     size: int = BLOCK
@@ -43,6 +44,23 @@ class Task:
     found: Found | None = None
     case: bytes = b""
     source: str = ""
+    fatal: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What a process says before each example: its number."""
+
+    number: int
+
+
+@dataclass
+class _Job:
+    """A task that a process has. ``at``: the example it is at. ``tries``: processes that died of it before."""
+
+    task: Task
+    tries: int = 0
+    at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -74,13 +92,18 @@ class Keeper:
             write_whole(Path(self.folder) / f"{UNSHRUNK}{found.file}", found.case)
 
 
-def perform(task: Task, session: Session, keep: Keeper) -> Answer:
-    """Do one task: a pure function of the task and the session's campaign, but for time."""
+def perform(
+    task: Task, session: Session, keep: Keeper, begun: Callable[[Begun], None] | None = None
+) -> Answer:
+    """Do one task: a pure function of the task and the session's campaign, but for time. ``begun`` is called before
+    each example of a block."""
     if task.found is not None:
         return minimise(session.campaign, task.found, session)
     if task.case:
         return _again(task, session)
-    how: Any = {"size": task.size, "seconds": task.seconds, "stop": task.stop}
+    how: Any = {"size": task.size, "seconds": task.seconds, "stop": task.stop, "fatal": task.fatal}
+    if begun is not None:
+        how["before"] = lambda number: begun(Begun(number))
     return run_block(session.campaign, task.index, session=session, keep=keep, **how)
 
 
@@ -102,7 +125,7 @@ def _serve(connection: Connection, campaign: Campaign, folder: str) -> None:
             except EOFError:
                 return
             try:
-                answer: Any = perform(task, session, keep)
+                answer: Any = perform(task, session, keep, connection.send)
             except MqaRefError as error:
                 answer = error
             connection.send(answer)
@@ -130,7 +153,7 @@ class Pool:
         self.campaign, self.folder = campaign, folder
         self._context = multiprocessing.get_context("spawn")
         self._free: list[tuple[Any, Connection]] = [self._start() for _ in range(processes)]
-        self._busy: dict[Connection, tuple[Any, Task, int]] = {}
+        self._busy: dict[Connection, tuple[Any, _Job]] = {}
 
     def _start(self) -> tuple[Any, Connection]:
         ours, theirs = self._context.Pipe()
@@ -143,38 +166,49 @@ class Pool:
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Answer]:
         """Answers in the order in which they come. ``tasks`` is asked for the next one only when a process is free.
-        A task during which the process died twice is answered with a failure. Raises what a task raised."""
+
+        A process that dies is replaced and its task done again, which a machine without memory may want; when one dies
+        of it again, the example it was at is named a failure, and the others are run. Raises what a task raised."""
         waiting = iter(tasks)
-        again: deque[tuple[Task, int]] = deque()
+        again: deque[_Job] = deque()
         while True:
             while self._free:
-                task, tries = again.popleft() if again else (next(waiting, None), 0)
-                if task is None:
+                if again:
+                    job = again.popleft()
+                elif (task := next(waiting, None)) is not None:
+                    job = _Job(task)
+                else:
                     break
                 process, connection = self._free.pop()
                 try:
-                    connection.send(task)
+                    connection.send(job.task)
                 except OSError:
                     self._free.append(self._start())
-                    again.append((task, tries))
+                    again.append(job)
                     continue
-                self._busy[connection] = process, task, tries
+                self._busy[connection] = process, job
             if not self._busy:
                 return
             for ready in wait(list(self._busy)):
                 connection = ready  # type: ignore[assignment]  # only connections are waited for
-                process, task, tries = self._busy.pop(connection)
+                process, job = self._busy[connection]
                 try:
                     answer = connection.recv()
                 except (EOFError, OSError, pickle.UnpicklingError):
+                    del self._busy[connection]
                     process.join()
                     connection.close()
                     self._free.append(self._start())
-                    if tries + 1 < TRIES:
-                        again.append((task, tries + 1))
+                    told = f"the process that ran it died again, exit code {process.exitcode}"
+                    if (once_more := _after_death(job, told)) is None:
+                        yield died(job.task, told)
                     else:
-                        yield _died(task, process.exitcode)
+                        again.append(once_more)
                     continue
+                if isinstance(answer, Begun):
+                    job.at = answer.number
+                    continue
+                del self._busy[connection]
                 self._free.append((process, connection))
                 if isinstance(answer, MqaRefError):
                     raise answer
@@ -182,14 +216,14 @@ class Pool:
 
     def processes(self) -> list[int]:
         """The ids of the running processes."""
-        return [one.pid for one, _ in self._free] + [one.pid for one, _, _ in self._busy.values()]
+        return [one.pid for one, _ in self._free] + [one.pid for one, _ in self._busy.values()]
 
     def close(self) -> None:
         """End all processes, those at work too."""
         for process, connection in self._free:
             connection.close()
             process.join(5)
-        for connection, (process, _, _) in self._busy.items():
+        for connection, (process, _) in self._busy.items():
             with suppress(OSError):
                 connection.close()
             process.terminate()
@@ -200,10 +234,20 @@ class Pool:
         self._free, self._busy = [], {}
 
 
-def _died(task: Task, code: int | None) -> Answer:
-    """The answer in place of one that a dead process owes."""
+def _after_death(job: _Job, told: str) -> _Job | None:
+    """What is to be done once a process has died of a task, None for nothing more."""
+    if job.tries + 1 < TRIES:
+        return _Job(job.task, job.tries + 1)
+    if job.at is None or job.at in job.task.fatal:
+        return None
+    return _Job(replace(job.task, fatal={**job.task.fatal, job.at: told}), job.tries)
+
+
+def died(task: Task, message: str) -> Answer:
+    """The answer in place of one that dead processes owe; the examples of a block count as skipped."""
     if task.found is not None:
         return Minimal(task.found, frozenset({task.found.name}), 0, 0.0)
-    message = f"the process that ran it died twice, exit code {code}"
-    failure = Found("error:process_died", message, task.index, 0)
-    return Saved(task.source, "", (failure,)) if task.case else BlockResult(task.index, failures=(failure,))
+    failure = Found(PROCESS_DIED, message, task.index, 0)
+    if task.case:
+        return Saved(task.source, "", (failure,))
+    return BlockResult(task.index, skipped=task.size, failures=(failure,))

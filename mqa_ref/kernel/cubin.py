@@ -97,7 +97,9 @@ def tool(name: str) -> Path:
             return path
     on_path = shutil.which(name)
     if on_path is None:
-        raise NotAvailable(f"instruction counts need {name}: install the package {_PACKAGES[name]}")
+        raise NotAvailable(
+            f"instruction counts need {name} of the package {_PACKAGES[name]}: pip install 'mqa-ref[sass]'"
+        )
     return Path(on_path)
 
 

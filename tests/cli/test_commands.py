@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from mqa_ref.cli import doctor
 from mqa_ref.cli.app import run
 from mqa_ref.cuda.launch import Settings
 from mqa_ref.emulator.engines import Emulation
@@ -153,17 +152,6 @@ def test_selfcheck_gives_three_on_a_difference(
     told = json.loads(file.read_text())
     assert (told["exit_code"], told["mismatched"]) == (code, differing)
     assert ("DIFFER: 0x1 against 0x2" in capsys.readouterr().out) == bool(differing)
-
-
-def test_doctor_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: Say) -> None:
-    monkeypatch.setattr("mqa_ref.cuda.probe.DRIVER", "libnosuchdriver.so")
-    monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "llvmlite" else object())
-    assert run(["doctor"]) == 0
-    text = capsys.readouterr().out
-    assert "no: not installed: llvmlite" in text
-    assert "the NVIDIA driver library libnosuchdriver.so is not here" in text
-    assert "python" in text
-    assert "numpy" in text
 
 
 def test_compile_writes_both_files_and_counts(tmp_path: Path, capsys: Say) -> None:

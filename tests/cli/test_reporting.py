@@ -13,7 +13,7 @@ from mqa_ref.cli.app import run
 from mqa_ref.errors import NotAvailable
 from mqa_ref.flow import Flow
 from mqa_ref.fuzz.casefile import Case, write_case
-from mqa_ref.fuzz.coverpoints import Subject
+from mqa_ref.fuzz.subject import Subject
 from mqa_ref.report.schema import faults_of_json
 from mqa_ref.verification.request import by_name
 

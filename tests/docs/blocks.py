@@ -18,11 +18,21 @@ from pathlib import Path
 
 from mqa_ref.cli.app import run
 
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = (
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+)
 _FENCE = re.compile(r"^(\s*)```(\S*)\s*$")
 _UNRUN = re.compile(r"^<!-- not run: (.+) -->$")
 _SHELL = ("sed", "ls", "cat", "grep", "mkdir", "cp", "diff")
 """Programs that a block may call beside mqa-ref."""
 _SECONDS = re.compile(r"\b\d+\.\d+ s\b")
+
+
+def name(page: Path) -> str:
+    """A page's name in the repository."""
+    return page.relative_to(ROOT).as_posix()
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,20 @@ def execute(line: str, last: int) -> tuple[int, str]:
         raise ValueError(f"a block may not call {words[0]}")
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
+
+
+def run_page(page: Path, folder: Path) -> list[str]:
+    """Run all blocks of a page in order, in ``folder``, which is made the current one by the caller; beside it lies
+    docs/. Every difference in words."""
+    (folder / "docs").symlink_to(ROOT / "docs")
+    faults: list[str] = []
+    names: dict[str, object] = {"__name__": "page"}
+    for block in blocks(page):
+        if block.language == "console" and not block.unrun:
+            faults += run_console(block)
+        elif block.language == "python" and not block.unrun:
+            exec(compile(block.text, block.where, "exec"), names)  # as a reader would
+    return faults
 
 
 def run_console(block: Block) -> list[str]:

@@ -73,3 +73,11 @@ def test_insertion_into_64_bits(bench: Any) -> None:
         body = f"mov.b64 %d2, {{%r1, %r2}};\nmov.b64 %d4, {{%r2, %r1}};\nbfi.b64 %d3, %d2, %d4, {position}, {length};\n"
         wanted = [insert(b << 32 | a, a << 32 | b, position, length, 64) for a, b in PAIRS]
         assert bench(LOAD + body + "st.global.b64 [%d62], %d3;", DATA).words(np.uint64).tolist() == wanted
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+@pytest.mark.parametrize(("number", "holds"), [(0, False), (1, True), (-1, True), (2, True), (-2, True)])
+def test_a_number_as_a_predicate(bench: Any, engine: str, number: int, holds: bool) -> None:
+    """Every number but 0 is true (PTX ISA, "Predicate Constants")."""
+    body = f"mov.pred %p1, {number};\nselp.b32 %r1, 7, 9, %p1;\nst.global.b32 [%d62], %r1;"
+    assert bench(body, engine=engine).words().tolist() == [7 if holds else 9] * 32

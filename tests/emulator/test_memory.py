@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mqa_ref.emulator import GlobalMemory, LaunchCall, decode, parse, run_grid
+from mqa_ref.errors import EmulatorError
 
 PTX = """.version 8.8
 .target sm_100a
@@ -117,3 +118,11 @@ def test_a_part_of_an_input_that_is_another_ctas(cta: int, byte: int, found: boo
     call = LaunchCall((1, 1, 2), (32, 1, 1), 0, struct.pack("<Q", source.address))
     outcome = run_grid(code, call, memory, budget=100)
     assert {finding.kind for finding in outcome.findings} == ({"global_other_row"} if found else set())
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+def test_a_launch_with_too_few_parameters_is_refused(engine: str) -> None:
+    code = decode(parse(PTX.format(body="")))
+    call = LaunchCall((1, 1, 1), (32, 1, 1), 0, bytes(4))
+    with pytest.raises(EmulatorError, match="4 bytes of parameters, the PTX declares 8"):
+        run_grid(code, call, GlobalMemory(), budget=100, engine=engine)

@@ -67,6 +67,15 @@ def test_a_right_pipeline_is_not_accused(bench: Any, order: str, seed: int) -> N
     assert ran.words().tolist() == [0] * 32 + [0 + 1 + 2 + 3] * 32
 
 
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+@pytest.mark.parametrize("wait", ["wait_empty", "wait_full"])
+def test_a_wait_without_a_loop_is_found_in_random_orders(bench: Any, wait: str, engine: str) -> None:
+    """try_wait may give up: whoever does not look at what it says goes on too early."""
+    once = pipeline(**{wait: PARTS[wait].rpartition("\n")[0]})
+    ran = [bench(once, warps=2, order="random", seed=seed, engine=engine) for seed in range(4)]
+    assert set().union(*(one.kinds for one in ran)) & {"race_shared", "uninitialised_shared", "hang"}
+
+
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("missing", ["wait_empty", "wait_full"])
 def test_a_missing_wait_is_found(bench: Any, order: str, missing: str) -> None:

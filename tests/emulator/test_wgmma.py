@@ -180,3 +180,31 @@ def test_another_shape_on_registers_in_use_needs_a_fence() -> None:
     }
     for body, expected in cases.items():
         assert unfenced(parse(head + body + "ret; }")) == frozenset(expected), body
+
+
+USES = {
+    "copied": "mov.f32 %f1, %f0;\n",
+    "read": "add.f32 %f2, %f0, %f0;\n",
+    "written by some lanes": "setp.lt.u32 %p4, %r60, 7;\n@%p4 mov.f32 %f0, 0f00000000;\n",
+    "used by a product of another shape": product(8, 0, "%p1"),
+}
+
+
+@pytest.mark.parametrize("order", ["eager", "lazy"])
+@pytest.mark.parametrize("name", USES)
+def test_accumulators_that_nothing_was_written_to(bench: Any, name: str, order: str) -> None:
+    """They belong to the product all the same. Those that a write takes from it before it runs stay without a result:
+    zero here, in both engines."""
+    memory, left, right = operands(N, A, B)
+    middle = USES[name] + ("wgmma.commit_group.sync.aligned;\n" if "product" in name else "")
+    text = program(N, A, B, "!%p1", middle).replace("mov.f32 %f", "// mov.f32 %f", N // 2)
+    ran = [run(bench, text, memory, N, order=order, engine=engine) for engine in ("compiled", "interpreter")]
+    assert ran[0].findings == ran[1].findings
+    assert np.array_equal(ran[0].out, ran[1].out)
+    assert "wgmma_not_waited" in ran[0].kinds <= {"wgmma_not_waited", "wgmma_not_fenced"}
+    if name == "written by some lanes" and order == "lazy":
+        found, expected = gathered(ran[0].out, N), left @ right.T
+        taken = np.zeros((64, N), bool)
+        taken[:8, 0:8:2] = True  # register 0 of warp 0, whose lanes did write
+        assert not found[taken].any()
+        assert np.array_equal(found[~taken], expected[~taken])

@@ -7,7 +7,6 @@ import sysconfig
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,8 +14,6 @@ import pytest
 from numpy.typing import NDArray
 
 from mqa_ref.numerics import FP16, FP32, Format
-
-gmpy2: Any = import_module("gmpy2")  # has no type information
 
 Codes = NDArray[Any]
 Tried = Callable[[int], None]
@@ -56,6 +53,8 @@ class Mpfr:
 
     def __call__(self, operation: str, *operands: Codes) -> Codes:
         """The codes of ``operation`` ("fma", "add", "mul" or "convert", whose operand is fp32) over 1-D code arrays."""
+        import gmpy2
+
         bias, precision = self.fmt.bias, self.fmt.fraction_bits + 1
         compute: Callable[..., Any] = {
             "fma": gmpy2.fma,

@@ -19,6 +19,7 @@ def test_everything_agrees(tried: Any) -> None:
         "mul_f32",
         "abs_f32",
         "max_f32",
+        "max_nan_f32",
         "fma_f16",
         "add_f16",
         "mul_f16",

@@ -61,3 +61,13 @@ def test_canonical_nan_is_a_copy() -> None:
     out = numerics.canonical_nan(codes, FP16)
     assert codes.tolist() == [0x7C01, 0x3C00]
     assert out.tolist() == [0x7FFF, 0x3C00]
+
+
+def test_the_tables_cannot_be_written() -> None:
+    for table in (
+        numerics.tables.E4M3_VALUE,
+        numerics.tables.E4M3_SIGNIFICAND,
+        numerics.tables.E4M3_EXPONENT,
+    ):
+        with pytest.raises(ValueError, match="read-only"):
+            table[0] = 1

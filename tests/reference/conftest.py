@@ -6,9 +6,9 @@ import os
 import sysconfig
 import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Protocol
 
-import gmpy2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -89,11 +89,18 @@ def _e4m3(code: int) -> float:
 
 
 E4M3_VALUES = np.array([_e4m3(code) for code in range(256)])
-_MPFR = {  # precision, exponents of the largest and the smallest number (a number is 0.1xxx * 2**exponent)
-    "fp32": gmpy2.context(precision=24, emax=128, emin=-148, subnormalize=True),
-    "fp16": gmpy2.context(precision=11, emax=16, emin=-23, subnormalize=True),
-    "bf16": gmpy2.context(precision=8, emax=128, emin=-132, subnormalize=True),
-}
+
+
+@cache
+def _mpfr() -> dict[str, Any]:
+    """A context for each format: precision, exponents of the largest and the smallest number (0.1xxx * 2**exponent)."""
+    import gmpy2
+
+    return {
+        "fp32": gmpy2.context(precision=24, emax=128, emin=-148, subnormalize=True),
+        "fp16": gmpy2.context(precision=11, emax=16, emin=-23, subnormalize=True),
+        "bf16": gmpy2.context(precision=8, emax=128, emin=-132, subnormalize=True),
+    }
 
 
 @pytest.fixture(scope="session")
@@ -108,7 +115,7 @@ def mpfr_rounded() -> Callable[[str, Any], Any]:
 
 @pytest.fixture(scope="session")
 def mpfr_contexts() -> Any:
-    return _MPFR
+    return _mpfr()
 
 
 Epilogue = Callable[[Array, Array, Array, Flow, str], Array]
@@ -116,8 +123,10 @@ Epilogue = Callable[[Array, Array, Array, Flow, str], Array]
 
 def _rounded(fmt: str, value: Any) -> Any:
     """A float or an mpfr after one rounding to the format."""
+    import gmpy2
+
     exact = gmpy2.mpfr(value, 53)
-    with _MPFR[fmt]:
+    with _mpfr()[fmt]:
         return gmpy2.mul(exact, 1)
 
 
@@ -127,12 +136,14 @@ def _mpfr_epilogue(dots: Array, weights: Array, scales: Array, flow: Flow, gener
     The orders are op.md's: head h to partial sum h % 4, heads ascending, one rounding each; then ((s0x+s0y)+s1x)+s1y
     in fp32, (s0x+s1x) + (s0y+s1y) in fp16.
     """
+    import gmpy2
+
     results = []
     factor = [_rounded(flow.epi, float(w)) for w in weights]
     for row, scale in zip(dots, scales, strict=True):
         x = [_rounded(flow.epi, float(dot)) for dot in row]
         scale = _rounded(flow.epi, float(scale))
-        with _MPFR[flow.epi]:
+        with _mpfr()[flow.epi]:
             zero, sums = gmpy2.mpfr(0), [gmpy2.mpfr(0)] * 4
             folded = generation == "folded" and flow.epi == "fp32"
             for h, dot in enumerate(x):
@@ -170,6 +181,8 @@ Dots = Callable[[Codes, Codes, str], Array]
 
 def _exact_dots(keys: Codes, queries: Codes, acc: str) -> Array:
     """Dot products [tokens, H] of codes [tokens, D] and [H, D], summed as integers (times 2**-18), rounded by MPFR."""
+    import gmpy2
+
     left, right = E4M3_VALUES[keys] * 512, E4M3_VALUES[queries] * 512
     out = np.full((len(keys), len(queries)), np.nan)
     for t, h in np.ndindex(*out.shape):

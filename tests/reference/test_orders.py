@@ -141,7 +141,7 @@ def test_twins(kind: str, order: Any) -> None:
     problem = small(kind, 32, 2)
     for generation in GENERATIONS:
         bits, valid = reference_logits(problem, FLOW, "sm90", generation=generation, order=order)
-        for row, column in np.argwhere(valid)[::9].tolist():
+        for row, column in np.argwhere(valid)[::17].tolist():
             slow = scalar_logit(problem, FLOW, "sm90", row, column, generation, order)
             assert slow == bits[row, column]
 

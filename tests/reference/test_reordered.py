@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-import gmpy2
 import numpy as np
 import pytest
 
@@ -25,6 +24,8 @@ from mqa_ref.reference.attacks import PLAIN_FLOATS, attack_problems
 
 def _by_mpfr(order: str, terms: list[tuple[Any, Any]]) -> Any:
     """The sum of products in the current MPFR context, for the orders that do not shuffle."""
+    import gmpy2
+
     if order == "serial":
         total = gmpy2.mpfr(0)
         for x, w in terms:

@@ -136,15 +136,16 @@ def test_machine_code_is_counted_by_meaning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "flow", "opcode"),
+    ("kernel", "flow", "opcode", "count"),
     [
-        ("builtin", "fp32-fp32-fp32", "FFMA2"),
-        ("sglang", "fp32-fp32-fp32", "FFMA2"),
-        ("flashinfer", "fp32-fp16-fp16", "HFMA2"),
+        # 64 heads, two an instruction; the others have a loop for each of two groups of warps, the builtin kernel one
+        ("builtin", "fp32-fp32-fp32", "FFMA2", 32),
+        ("sglang", "fp32-fp32-fp32", "FFMA2", 64),
+        ("flashinfer", "fp32-fp16-fp16", "HFMA2", 64),
     ],
 )
 def test_the_kernels_pass(
-    kernel: str, flow: str, opcode: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kernel: str, flow: str, opcode: str, count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "result.json"
     line = ["compile", "--kernel", kernel, "--flow", flow, "--out", str(tmp_path), "--check-sass"]
@@ -152,7 +153,7 @@ def test_the_kernels_pass(
     told = json.loads(file.read_text())
     assert (told["status"], told["exit_code"], told["findings"]) == ("pass", 0, 0)
     assert {row["verdict"] for row in told["rows"]} == {"same"}
-    assert any(row["opcode"] == opcode and row["sass"] >= 64 for row in told["rows"])
+    assert any(row["opcode"] == opcode and row["sass"] >= count for row in told["rows"])
     assert "pass: every sum, product and fused multiply-add of the PTX" in capsys.readouterr().out
 
 

@@ -44,8 +44,15 @@ def kinds(report: Report) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(("next_n", "heads"), [(1, 64), (2, 32)])
-@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize(
+    ("arch", "next_n", "heads"),
+    [
+        ("sm_90a", 1, 64),
+        ("sm_100a", 2, 32),
+        pytest.param("sm_90a", 2, 32, marks=pytest.mark.slow),
+        pytest.param("sm_100a", 1, 64, marks=pytest.mark.slow),
+    ],
+)
 def test_every_logit_is_right_in_every_interleaving(arch: str, next_n: int, heads: int) -> None:
     report = verify(
         f"deepgemm@{arch}",

@@ -35,7 +35,9 @@ def test_all_flows_over_the_quick_set() -> None:
     assert {case.name for case in cases} == {f"{one.name}/{flow}" for one in quick() for flow in FLOWS}
 
 
-@pytest.mark.parametrize("number", [0, 17, 31, 46, 58, 73])
+@pytest.mark.parametrize(
+    "number", [0, 17, 46, 58, *(pytest.param(number, marks=pytest.mark.slow) for number in (31, 73))]
+)
 def test_a_sample_of_the_level_passes(number: int) -> None:
     report = verify(problems=by_name([f"full-{number}"], "full", "all"), flow="all", level="full")
     (case,) = report.case_list

@@ -117,6 +117,15 @@ def test_the_level_full_crosses_the_options_of_the_kernel() -> None:
         for second, others in FLASHINFER_OPTIONS:
             wanted = {(first, a, second, b) for a in values for b in others if first != second}
             assert wanted <= pairs
+    too_wide = [
+        case.problem.next_n * case.problem.heads
+        for case in cases
+        if case.options is not None
+        and case.options["arch"] == "sm_107a"
+        and case.options["max_umma_pipeline"]
+    ]
+    assert too_wide
+    assert not any(128 < rows <= 144 for rows in too_wide)
 
 
 def test_tail_columns_that_are_not_as_declared_are_a_note() -> None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mqa_ref.emulator.clocks import NoShadow, Shadow, Where
+from mqa_ref.emulator.clocks import MAX_AGENTS, NoShadow, Shadow, Where
 from mqa_ref.emulator.compiled import loop, multiply
 from mqa_ref.emulator.compiled.layout import RegisterFiles
 from mqa_ref.emulator.compiled.shadows import FastShadow, address_of
 from mqa_ref.emulator.compiled.table import table_of
 from mqa_ref.emulator.compiled.tiles import move_tile
-from mqa_ref.emulator.compiled.warp import FlatWarp
+from mqa_ref.emulator.compiled.warp import FlatWarp, Place
 from mqa_ref.emulator.copies import TileLoad
 from mqa_ref.emulator.cta import Cta
 from mqa_ref.emulator.descriptors import MatrixDescriptor, MmaShape
@@ -45,9 +45,29 @@ class Workshop:
                 continue
             for warp, registers in enumerate(self.files.registers):
                 registers[slot] = grid.special(name, (0, 0, 0), warp)
+        files = zip(self.files.registers, self.files.memory, self.files.states, strict=True)
+        self.warps = [Place(*one, self.table) for one in files]
+        self.clocks = np.zeros((len(self.warps), MAX_AGENTS), np.int32)
         self.run = loop.entry_point()
         self.places: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         self.addresses: dict[int, int] = {}
+        self.shadows: dict[str, FastShadow] = {}
+
+    def shadow(self, memory: str, granules: int, readers: int) -> FastShadow:
+        """The shadow of a memory, knowing nothing; all CTAs of a grid have memories of one size."""
+        if memory not in self.shadows:
+            self.shadows[memory] = FastShadow(granules, readers)
+        self.shadows[memory].clear()
+        return self.shadows[memory]
+
+    def clear(self, grid: Grid, index: tuple[int, int, int]) -> None:
+        """Make the registers and clocks those of the CTA at ``index``."""
+        self.files.reset()
+        self.clocks[:] = 0
+        for name, slot in self.placed:
+            value = grid.special(name, index, 0)
+            start = self.table.layout.offsets[slot]
+            self.files.memory[:, start : start + value.nbytes] = value.view(np.uint8)
 
 
 class CompiledCta(Cta):
@@ -64,13 +84,13 @@ class CompiledCta(Cta):
     ) -> None:
         self.workshop = workshop
         self.operations = grid.code.operations
-        workshop.files.reset()
+        workshop.clear(grid, index)
         super().__init__(grid, index, number, policy, budget)
         self.shared_address, self.tmem_address = address_of(self.shared.data), address_of(self.tmem.data)
 
-    def make_shadow(self, granules: int, readers: int) -> Shadow:
+    def make_shadow(self, memory: str, granules: int, readers: int) -> Shadow:
         """See ``Cta.make_shadow``."""
-        return FastShadow(granules, readers) if self.grid.sanitize else NoShadow()
+        return self.workshop.shadow(memory, granules, readers) if self.grid.sanitize else NoShadow()
 
     def complete_tile(self, load: TileLoad) -> None:
         """See ``copies.complete_tile_load``."""
@@ -113,13 +133,7 @@ class CompiledCta(Cta):
 
     def make_warp(self, number: int) -> Warp:
         """See ``Cta.make_warp``."""
-        files = self.workshop.files
-        registers = files.registers[number]
-        for name, slot in self.workshop.placed:
-            registers[slot] = self.grid.special(name, self.index, number)
-        return FlatWarp(
-            self, number, registers, files.memory[number], files.states[number], self.workshop.table
-        )
+        return FlatWarp(self, number, self.workshop.warps[number], self.workshop.clocks[number])
 
     def run_warp(self, warp: Warp, quantum: int) -> None:
         """See ``Cta.run_warp``."""

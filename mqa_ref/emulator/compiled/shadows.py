@@ -32,7 +32,9 @@ _FIELDS = 5
 
 
 class FastShadow(Shadow):
-    """As ``Shadow``, with the same findings."""
+    """As ``Shadow``, with the same findings. It can be made new, for the next CTA: ``low`` and ``high`` bound the
+    granules that were touched.
+    """
 
     def __init__(self, granules: int, readers: int) -> None:
         super().__init__(granules, readers)
@@ -42,6 +44,27 @@ class FastShadow(Shadow):
         self._address = self._words.ctypes.data
         self._read, self._free, self._record = functions()
         self._clocks: dict[int, tuple[Clock, int]] = {}
+        self.low, self.high = granules, 0
+
+    def clear(self) -> None:
+        """Know nothing again."""
+        self._clocks.clear()
+        if self.low < self.high:
+            super().forget(slice(self.low, self.high))
+        self.low, self.high = self.granules, 0
+
+    def _touch(self, first: int, end: int) -> None:
+        if first < self.low:
+            self.low = first
+        if end > self.high:
+            self.high = end
+
+    def _touch_any(self, where: Where) -> None:
+        if isinstance(where, slice):
+            first, end, _ = where.indices(self.granules)
+            self._touch(first, end)
+        elif len(where):
+            self._touch(int(where.min()), int(where.max()) + 1)
 
     def _clock(self, agent: int, clock: Clock) -> int:
         """Where the clock of an agent lies; most agents keep theirs."""
@@ -54,8 +77,10 @@ class FastShadow(Shadow):
         """See ``Shadow.read``."""
         if isinstance(where, slice) and where.start < where.stop <= self.granules:
             first = where.start
+            self._touch(first, where.stop)
             if not self._read(self._address, first, where.stop - first, agent, self._clock(agent, clock)):
                 return None
+        self._touch_any(where)
         return super().read(where, agent, clock)
 
     def write(self, where: Where, agent: int, clock: Clock) -> Conflict | None:
@@ -63,8 +88,10 @@ class FastShadow(Shadow):
         if isinstance(where, slice) and where.start < where.stop <= self.granules:
             first, pointer = where.start, self._clock(agent, clock)
             if not self._free(self._address, first, where.stop - first, agent, pointer):
+                self._touch(first, where.stop)
                 self._record(self._address, first, where.stop - first, agent, pointer)
                 return None
+        self._touch_any(where)
         return super().write(where, agent, clock)
 
     def free(self, where: Where, clock: Clock) -> Conflict | None:

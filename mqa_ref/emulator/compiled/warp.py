@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mqa_ref.emulator.clocks import Clock
 from mqa_ref.emulator.compiled import loop
 from mqa_ref.emulator.compiled.layout import IN_FLIGHT, NEVER_WRITTEN, Registers
 from mqa_ref.emulator.warp import LANES, Fragment, Lanes, Mask, Warp
@@ -42,6 +43,29 @@ class Watched:
         self.states[index] = 0
 
 
+class Place:
+    """Where the warps of one number work, one CTA after the other: registers, their states, and the frame that tells
+    ``loop`` where they lie."""
+
+    def __init__(
+        self, registers: Registers, file: NDArray[np.uint8], states: NDArray[np.uint64], table: Table
+    ) -> None:
+        self.registers, self.file, self.layout, self.words = registers, file, table.layout, states
+        self.states = memoryview(states)  # type: ignore[arg-type]
+        self.watched = Watched(self.states)
+        self.frame = np.zeros(loop.FRAME_WORDS, np.int64)
+        addresses = (
+            file.ctypes.data,
+            states.ctypes.data,
+            table.entries.ctypes.data,
+            table.operands.ctypes.data,
+        )
+        self.frame[[loop.REGISTERS, loop.STATES, loop.TABLE, loop.OPERANDS]] = addresses
+        self.frame[loop.SINK] = table.layout.sink
+        self.frame_words = memoryview(self.frame)  # type: ignore[arg-type]
+        self.frame_address = self.frame.ctypes.data
+
+
 @lru_cache(maxsize=4096)
 def mask_of(bits: int) -> Mask:
     """An integer as a mask that nobody may change."""
@@ -68,34 +92,15 @@ def known_bits(fragment: Fragment) -> int:
 
 
 class FlatWarp(Warp):
-    """``states`` and ``frame`` are what ``loop`` works with; ``regs`` are views of the file."""
+    """``states`` and the frame are what ``loop`` works with; ``regs`` are views of the file."""
 
-    def __init__(
-        self,
-        cta: Cta,
-        index: int,
-        registers: Registers,
-        file: NDArray[np.uint8],
-        states: NDArray[np.uint64],
-        table: Table,
-    ) -> None:
-        self.file, self.layout = file, table.layout
-        self.states = memoryview(states)  # type: ignore[arg-type]
-        self.words = states
-        self.frame = np.zeros(loop.FRAME_WORDS, np.int64)
-        addresses = (
-            file.ctypes.data,
-            states.ctypes.data,
-            table.entries.ctypes.data,
-            table.operands.ctypes.data,
-        )
-        self.frame[[loop.REGISTERS, loop.STATES, loop.TABLE, loop.OPERANDS]] = addresses
-        self.frame[loop.SINK] = table.layout.sink
-        self.frame_words = memoryview(self.frame)  # type: ignore[arg-type]
-        self.frame_address = self.frame.ctypes.data
+    def __init__(self, cta: Cta, index: int, place: Place, clock: Clock) -> None:
+        self.file, self.layout = place.file, place.layout
+        self.words, self.states = place.words, place.states
+        self.frame_words, self.frame_address = place.frame_words, place.frame_address
         self.active_bits = NEVER_WRITTEN
-        super().__init__(cta, index, registers)  # type: ignore[arg-type]
-        self.watched = Watched(self.states)  # type: ignore[assignment]
+        super().__init__(cta, index, place.registers, clock)  # type: ignore[arg-type]
+        self.watched = place.watched  # type: ignore[assignment]
 
     def put(self, index: int, value: Lanes) -> None:
         """Write a register for the active lanes."""
@@ -138,7 +143,7 @@ class FlatWarp(Warp):
                 self.states[index] = IN_FLIGHT
 
     def in_flight(self, index: int) -> bool:
-        """Is the register the destination of a tcgen05.ld that was not waited for?"""
+        """See ``Warp.in_flight``."""
         return bool(self.states[index] & IN_FLIGHT)
 
     def landed(self) -> None:

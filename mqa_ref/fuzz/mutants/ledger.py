@@ -37,8 +37,9 @@ Pattern = Annotated[Text, AfterValidator(_pattern)]
 
 class Entry(BaseModel):
     """One reason. ``class`` and ``operator``: of the mutants, None for any operator. ``before``, ``after``: regular
-    expressions for the whole text at the place, and the whole new text. ``near``: one that is found in what stands
-    around it. ``source``: the file of the kernel's source."""
+    expressions for the whole text at the place, and the whole new text. ``near``: one that is found in the eight
+    statements before and after it, where the place itself has "> " before it. ``source``: the file of the kernel's
+    source."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
 

@@ -11,7 +11,7 @@ from mqa_ref.emulator import Program, parse
 from mqa_ref.emulator.ptx import Instruction
 
 _REGISTER = re.compile(r"%[a-z]+\d+\b")
-_NEAR = 4
+_NEAR = 8
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ class Listing:
         return max((one for one in self._definitions.get(name, ()) if one < before), default=None)
 
     def near(self, index: int) -> str:
-        """The statements around one, for people and for ledgers."""
-        first = max(0, index - _NEAR)
-        return "\n".join(one.text for one in self.statements[first : index + _NEAR + 1])
+        """The statements around one, which has "> " before it; for ledgers."""
+        places = range(max(0, index - _NEAR), min(len(self.statements), index + _NEAR + 1))
+        return "\n".join(("> " if at == index else "") + self.statements[at].text for at in places)
 
 
 def read(ptx: str) -> Listing:

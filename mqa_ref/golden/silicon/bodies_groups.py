@@ -30,12 +30,13 @@ NO_NAN = "fe" * 8
 
 @dataclass(frozen=True)
 class Matrix:
-    """A K-major operand: its place in shared memory, the strides and the swizzle of its descriptor."""
+    """A K-major operand: its place in shared memory, the strides, the swizzle and the base offset of its descriptor."""
 
     at: int
     stride: int
     swizzle: int
     leading: int = 16
+    base_offset: int = 0
 
     def descriptor(self, name: str, step: int, base: str = "%r61") -> str:
         """Instructions that make the descriptor, ``step`` products of K = 32 further along, in a 64-bit register.
@@ -44,7 +45,12 @@ class Matrix:
         """
         codes = {0: 0, 128: 1, 64: 2, 32: 3}
         advance = step * (2 * self.leading if self.swizzle == 0 else 32)
-        bits = codes[self.swizzle] << 62 | self.stride >> 4 << 32 | self.leading >> 4 << 16
+        bits = (
+            codes[self.swizzle] << 62
+            | self.base_offset << 49
+            | self.stride >> 4 << 32
+            | self.leading >> 4 << 16
+        )
         return (
             f"add.s32 %r30, {base}, {self.at + advance};\nshr.u32 %r30, %r30, 4;\nand.b32 %r30, %r30, 0x3FFF;\n"
             f"cvt.u64.u32 {name}, %r30;\nor.b64 {name}, {name}, {bits:#x};\n"

@@ -105,6 +105,26 @@ GROUPS: tuple[Program, ...] = (
         words=1536,
     ),
     Program(
+        "wgmma-base-offset-a",
+        products_along_k(16, Matrix(384, 1024, 128, base_offset=3), Matrix(10240, 1024, 128), 16384, 4),
+        slot=32,
+        words=2048,
+    ),
+    Program(
+        "wgmma-base-offset-b",
+        products_along_k(16, Matrix(0, 1024, 128), Matrix(8832, 1024, 128, base_offset=5), 16384, 4),
+        slot=32,
+        words=2048,
+    ),
+    Program(
+        "wgmma-base-offsets",
+        products_along_k(
+            16, Matrix(896, 1024, 128, base_offset=7), Matrix(10368, 1024, 128, base_offset=6), 16384, 2
+        ),
+        slot=32,
+        words=2048,
+    ),
+    Program(
         "wgmma-signs", signs(16, Matrix(0, 1024, 128), Matrix(8256, 1024, 128), 12288), slot=32, words=1536
     ),
     Program(

@@ -18,7 +18,7 @@ from mqa_ref.emulator.decode import OPCODES
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the CPU lacks what machine code needs")
 
-ROUNDS = 12
+ROUNDS = 8
 GUARDS = ("", "@%p10", "@!%p10", "branch")
 SPECIAL = {
     16: (0, 1, 0x8000, 0x7FFF, 0xFFFF, 0x7C00, 0xFC00, 0x7C01, 0x3C00, 0x0400, 0x03FF, 0x7BFF, 0xBD35, 0x4C02,
