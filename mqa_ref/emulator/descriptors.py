@@ -52,11 +52,11 @@ def decode_matrix(bits: int) -> MatrixDescriptor:
 def decode_matrix_sm90(bits: int) -> MatrixDescriptor:
     """Of wgmma.mma_async: bits 0-13 start address >> 4, 16-29 leading byte offset >> 4, 32-45 stride byte offset >> 4,
     49-51 base offset, 62-63 swizzle (PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout"; standing of
-    the swizzles and, at 128 bytes, of the base offset: hw, an H200).
+    the swizzles and of the base offset: hw, an H200).
     """
     swizzle, base_offset = _SWIZZLES_90[bits >> 62 & 3], bits >> 49 & 7
-    if base_offset and swizzle != SWIZZLE_128:
-        raise EmulatorError(f"matrix descriptor {bits:#x}: a base offset with this swizzle is not modelled")
+    if base_offset and swizzle == SWIZZLE_NONE:
+        raise EmulatorError(f"matrix descriptor {bits:#x}: a base offset without a swizzle is not modelled")
     if bits & 0x3FF1_C000_C000_C000:
         raise EmulatorError(f"matrix descriptor {bits:#x}: bits that have no meaning are set")
     return MatrixDescriptor(

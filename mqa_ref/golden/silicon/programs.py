@@ -125,6 +125,22 @@ GROUPS: tuple[Program, ...] = (
         words=2048,
     ),
     Program(
+        "wgmma-base-offset-64",
+        products_along_k(
+            16, Matrix(256, 512, 64, base_offset=3), Matrix(9344, 512, 64, base_offset=6), 12288, 2
+        ),
+        slot=32,
+        words=1536,
+    ),
+    Program(
+        "wgmma-base-offset-32",
+        products_along_k(
+            16, Matrix(128, 256, 32, base_offset=5), Matrix(9216, 256, 32, base_offset=1), 12288, 1
+        ),
+        slot=32,
+        words=1536,
+    ),
+    Program(
         "wgmma-signs", signs(16, Matrix(0, 1024, 128), Matrix(8256, 1024, 128), 12288), slot=32, words=1536
     ),
     Program(

@@ -96,7 +96,7 @@ def test_other_machines_are_left_to_numerics(machine: str, acc: Any, columns: in
 
 def test_shadow() -> None:
     """Random accesses of three agents with clocks that know more or less of each other: the same conflicts, the same
-    record."""
+    record, and none of either when it is made new."""
     draw = np.random.default_rng(3)
     plain, fast = Shadow(40, 4), FastShadow(40, 4)
     clocks = [new_clock() for _ in range(3)]
@@ -108,8 +108,14 @@ def test_shadow() -> None:
         if draw.random() < 0.6:
             np.maximum(clock, clocks[int(draw.integers(3))], out=clock)
         first = int(draw.integers(38))
-        where = slice(first, int(draw.integers(first + 1, 41)))
-        kind = draw.choice(["read", "read", "write", "free", "forget"], p=[0.3, 0.3, 0.3, 0.09, 0.01])
+        where: Any = slice(first, int(draw.integers(first + 1, 41)))
+        if draw.random() < 0.2:
+            where = np.arange(where.start, where.stop, 2)
+        kind = draw.choice(["read", "write", "free", "forget", "clear"], p=[0.595, 0.3, 0.09, 0.01, 0.005])
+        if kind == "clear":
+            plain = Shadow(40, 4)
+            fast.clear()
+            kind = "read"
         if kind == "forget":
             plain.forget(where)
             fast.forget(where)
