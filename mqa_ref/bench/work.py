@@ -25,10 +25,10 @@ TILES = BATCH * CONTEXT // TILE
 
 
 @cache
-def standard(data: str, batch: int = BATCH, context: int = CONTEXT) -> Problem:
+def standard(data: str, batch: int = BATCH, context: int = CONTEXT, ctas: int = 148) -> Problem:
     """``batch`` sequences of ``context`` tokens. ``data``: "rms" (normally distributed) or "wide" (all exponents)."""
     return make(
-        Recipe(f"bench-{data}", "benchmark", (context,) * batch, 148, data=data, rest="tight")
+        Recipe(f"bench-{data}", "benchmark", (context,) * batch, ctas, data=data, rest="tight")
     ).problem
 
 

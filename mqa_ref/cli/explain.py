@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 @click.option("--head", type=click.IntRange(min=0), help="Also tell the products of this head term by term.")
 @click.option("--terms", is_flag=True, help="The same for the head where the two part.")
 @click.option("--all", "everything", is_flag=True, help="Show all steps, not only those around that place.")
-@click.option("--kernel", help=f"{KERNEL_HELP} As the case file says if not given, else builtin.")
+@click.option(
+    "--kernel", help=f"{KERNEL_HELP} The one of the case file if it has a name here; builtin for --case."
+)
 @click.option("--flow", help="As the case file says if not given, else fp32-fp32-fp32.")
 @click.option(
     "--machine", help="Tensor core of the reference; by default that of the case file or the kernel."
@@ -63,7 +65,7 @@ def explain_command(
     if (case_file is None) == (name is None):
         told = "neither" if name is None else "both"
         raise InputError([Fault("CASE_FILE or --case", told, "one of the two")])
-    problem, stored = _of_file(case_file) if case_file is not None else _named(str(name))
+    problem, stored = _of_file(case_file, given["kernel"]) if case_file is not None else _named(str(name))
     chosen = {key: value for key, value in given.items() if value is not None}
     asked: dict[str, Any] = {"kernel": "builtin", "flow": "fp32-fp32-fp32"} | stored | chosen
     found = explain_problem(
@@ -89,13 +91,14 @@ def _named(name: str) -> tuple[NamedProblem, dict[str, Any]]:
     return problem, {"flow": str(problem.flow)} if problem.flow is not None else {}
 
 
-def _of_file(file: Path) -> tuple[NamedProblem, dict[str, Any]]:
+def _of_file(file: Path, kernel: Any) -> tuple[NamedProblem, dict[str, Any]]:
     """The launch in a case file, and what the file says of flow, kernel, machine and interleaving."""
-    from mqa_ref.fuzz.casefile import read_case
+    from mqa_ref.fuzz.casefile import kernel_of, read_case
     from mqa_ref.verification.problems import NamedProblem
 
     case = read_case(file)
     subject = case.subject
     problem = NamedProblem(file.name, subject.problem, case.message, options=dict(subject.options) or None)
     stored = {"flow": subject.flow, "order": subject.order, "seed": subject.seed}
-    return problem, stored | {name: getattr(case, name) for name in ("kernel", "machine", "generation")}
+    stored |= {"kernel": kernel_of(case, kernel), "machine": case.machine, "generation": case.generation}
+    return problem, stored

@@ -11,7 +11,7 @@ from mqa_ref.cli.selectors import KERNEL_HELP, limit_options, limits_of
 
 @click.command("replay")
 @click.argument("case_file", type=click.Path(path_type=Path))
-@click.option("--kernel", help=f"{KERNEL_HELP} As the case says if not given.")
+@click.option("--kernel", help=f"{KERNEL_HELP} The one of the case if it has a name here.")
 @click.option(
     "--on", "backend", default="emulator", show_default=True, help="Where it runs: emulator or cuda."
 )

@@ -27,6 +27,7 @@ from mqa_ref.fuzz.subject import Subject
 from mqa_ref.golden import strictjson
 from mqa_ref.golden.entry import plain_bytes
 from mqa_ref.golden.tensorfile import decode_tensors, encode_tensors, read, refuse
+from mqa_ref.kernel.targets import is_named
 from mqa_ref.numerics import MACHINES
 from mqa_ref.problem import Problem
 from mqa_ref.reference import GENERATIONS, Generation
@@ -128,6 +129,20 @@ def decode_case(data: bytes, source: str) -> Case:
         for name in ("check", "label", "machine", "generation", "kernel", "failure", "message")
     }
     return Case(subject, description=facts["description"], **told)
+
+
+def kernel_of(case: Case, asked: str | None) -> str:
+    """The kernel to run a case on: the one asked for, else the case's if it is one of those with a name here.
+
+    A case file comes from anywhere, so it does not choose which file or module is executed: InputError where it names
+    one and the caller did not.
+    """
+    if asked is not None:
+        return asked
+    if is_named(case.kernel):
+        return case.kernel
+    why = "--kernel, since a case file does not choose which file or module is executed"
+    raise InputError([Fault("kernel", f"{case.kernel!r} in the case file, none from you", why)])
 
 
 def read_case(path: Path) -> Case:

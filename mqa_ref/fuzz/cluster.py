@@ -72,7 +72,7 @@ class Cluster:
         from distributed import as_completed
 
         waiting, open_tasks = iter(tasks), dict[str, Task]()
-        ready = as_completed()
+        ready = as_completed(loop=self.client.loop)
         try:
             self._refill(waiting, open_tasks, ready)
             while open_tasks:

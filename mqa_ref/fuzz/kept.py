@@ -29,6 +29,7 @@ class Keeper:
     folder: Path
     kept: list[Path] = field(default_factory=list)
     left_out: int = 0
+    kernel: str = ""
 
     def __call__(self, seen: Seen) -> None:
         """Take in one case."""
@@ -40,6 +41,7 @@ class Keeper:
         if case is None or len(self.kept) >= MOST_KEPT:
             self.left_out += 1
             return
+        self.kernel = case.kernel
         self.folder.mkdir(parents=True, exist_ok=True)
         self.kept.append(write_case(self.folder, case))
 
@@ -47,8 +49,8 @@ class Keeper:
         """For people: each file with the commands that take it."""
         for path in self.kept:
             yield f"case file {path}"
-            yield f"  REPRO: {shlex.join(['mqa-ref', 'replay', str(path)])}"
-            yield f"  EXPLAIN: {shlex.join(['mqa-ref', 'explain', str(path)])}"
+            for what, command in (("REPRO", "replay"), ("EXPLAIN", "explain")):
+                yield f"  {what}: {shlex.join(['mqa-ref', command, str(path), '--kernel', self.kernel])}"
         if self.left_out:
             yield f"{self.left_out} failing cases more have no case file; their REPRO lines are above"
 

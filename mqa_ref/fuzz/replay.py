@@ -10,7 +10,7 @@ from typing import Any
 
 from mqa_ref.flow import Flow
 from mqa_ref.fuzz.campaign import WITH_OPTIONS, Campaign, check_campaign
-from mqa_ref.fuzz.casefile import Case, read_case
+from mqa_ref.fuzz.casefile import Case, kernel_of, read_case
 from mqa_ref.fuzz.report import repro
 from mqa_ref.fuzz.session import Judged, Session
 from mqa_ref.report import environment
@@ -95,8 +95,8 @@ def replay(
     memory_bytes: int = 8 << 30,
     session: Session | None = None,
 ) -> ReplayReport:
-    """Run the case in a file; what is None is as the case says. Another kernel than the case's whose options are
-    not known is run without.
+    """Run the case in a file; what is None is as the case says, but for a kernel in a file or a module, which only the
+    caller may name. Another kernel than the case's whose options are not known is run without.
 
     Raises InputError for a file that is no case and for bad arguments, and what a launch raises: NotAvailable,
     OracleError.
@@ -107,7 +107,7 @@ def replay(
     if flow is not None:
         subject = replace(subject, flow=Flow.parse(flow))
     campaign = check_campaign(
-        kernel=case.kernel if kernel is None else kernel,
+        kernel=kernel_of(case, kernel),
         on=on,
         flow=str(subject.flow),
         machine=machine or case.machine,

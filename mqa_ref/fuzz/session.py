@@ -82,7 +82,8 @@ class Session(AbstractContextManager["Session"]):
 
     def fatal(self, description: Description, message: str) -> Judged:
         """The outcome of an example that ended a process: it is not run."""
-        failure = Failure(*PROCESS_DIED.split(":"), message)
+        promise, kind = PROCESS_DIED.split(":")
+        failure = Failure(promise, kind, message)
         return Judged(subject_of(description), Outcome((failure,)), 0, 0)
 
     def found(self, description: Description, judged: Judged, block: int, number: int) -> list[Found]:

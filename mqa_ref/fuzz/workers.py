@@ -26,6 +26,8 @@ from mqa_ref.fuzz.minimise import Minimal, minimise
 from mqa_ref.fuzz.session import Session
 
 TRIES = 2
+GRACE_SECONDS = 5.0
+"""What a process is given to end by itself."""
 KEPT = 2
 UNSHRUNK = "unshrunk-"
 """What the names of cases begin with that are not minimised yet."""
@@ -222,12 +224,14 @@ class Pool:
         """End all processes, those at work too."""
         for process, connection in self._free:
             connection.close()
-            process.join(5)
-        for connection, (process, _) in self._busy.items():
+            process.join(GRACE_SECONDS)
+        busy = [(process, connection) for connection, (process, _) in self._busy.items()]
+        for process, connection in (*self._free, *busy):
             with suppress(OSError):
                 connection.close()
-            process.terminate()
-            process.join(5)
+            if process.is_alive():
+                process.terminate()
+                process.join(GRACE_SECONDS)
             if process.is_alive():
                 process.kill()
                 process.join()

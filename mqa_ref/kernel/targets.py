@@ -139,6 +139,11 @@ def resolve(name: str) -> Target:
     raise InputError([Fault("kernel", repr(name), f"one of: {known}, FILE.py:CLASS, MODULE:CLASS")])
 
 
+def is_named(name: str) -> bool:
+    """Is this one of the kernels that have a name here, so that the name cannot lead to code of somebody's choice?"""
+    return name in _TARGETS or name in _INSTALLED or name.partition("@")[0] == DEEPGEMM
+
+
 @lru_cache(maxsize=64)
 def _compiled(
     target: Target,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from mqa_ref.errors import InputError
-from mqa_ref.fuzz.casefile import Case, decode_case, encode_case, read_case, write_case
+from mqa_ref.fuzz.casefile import Case, decode_case, encode_case, kernel_of, read_case, write_case
 from mqa_ref.fuzz.description import Description, Override
 from mqa_ref.fuzz.session import subject_of
 from mqa_ref.fuzz.shapes import Shape
@@ -139,3 +140,18 @@ def test_a_name_never_leaves_its_folder() -> None:
         assert "/" not in name
         assert ".." not in name
         assert len(name) < 100
+
+
+@pytest.mark.parametrize("name", ["kernel.py:Kernel", "os.path:join", "deepgemmed:K", "builtin.x:K"])
+def test_a_case_does_not_choose_which_code_is_executed(name: str) -> None:
+    case = replace(CASE, kernel=name)
+    with pytest.raises(InputError, match="--kernel"):
+        kernel_of(case, None)
+    assert kernel_of(case, "builtin") == "builtin"
+    assert kernel_of(case, name) == name
+
+
+@pytest.mark.parametrize("name", ["builtin", "sglang", "flashinfer", "deepgemm", "deepgemm@sm_100a"])
+def test_kernels_with_a_name_are_taken_from_the_case(name: str) -> None:
+    case = replace(CASE, kernel=name)
+    assert kernel_of(case, None) == name

@@ -20,7 +20,10 @@ from mqa_ref.kernel.contract import CALL, CONSTRUCTOR
         ("while True: pass", "error:KernelTimeout"),
     ],
 )
-def test_a_crash_or_a_hang_is_a_failure_with_a_case(tmp_path: Path, does: str, name: str) -> None:
+def test_a_crash_or_a_hang_is_a_failure_with_a_case(
+    tmp_path: Path, does: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqa_ref.fuzz.runner.MOST_MINIMISED", 0)
     source = tmp_path / "kernel.py"
     source.write_text(
         f"class Kernel:\n    def __init__(self, {', '.join(CONSTRUCTOR)}):\n        {does}\n"

@@ -70,8 +70,8 @@ def test_a_file_holds_the_launch_and_says_what_failed(
     assert "1 of" in case.message
     assert list(keeper.lines()) == [
         f"case file {path}",
-        f"  REPRO: mqa-ref replay {path}",
-        f"  EXPLAIN: mqa-ref explain {path}",
+        f"  REPRO: mqa-ref replay {path} --kernel builtin",
+        f"  EXPLAIN: mqa-ref explain {path} --kernel builtin",
     ]
 
 

@@ -86,7 +86,7 @@ def test_the_kernel_without_a_relu() -> None:
     campaign = replace(MODEL, kernel="builtin", bug="peer-10")
     with Session(campaign) as session:
         found, small = found_and_minimised(campaign, session)
-    assert found.name == "bits:value"
+    assert found.name in ("bits:value", "bits:zero_sign")
     assert len(small.lengths) <= 2
     assert small.tiles <= 2
 

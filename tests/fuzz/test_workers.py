@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from mqa_ref.fuzz import workers
-from mqa_ref.fuzz.block import replay_block
+from mqa_ref.fuzz.block import replay_block, run_block
 from mqa_ref.fuzz.campaign import PROCESS_DIED, BlockResult, Campaign
 from mqa_ref.fuzz.casefile import decode_case
 from mqa_ref.fuzz.description import Description
 from mqa_ref.fuzz.model import NAME, reference_launch
 from mqa_ref.fuzz.session import Session, subject_of
-from mqa_ref.fuzz.workers import Inline, Pool, Task
+from mqa_ref.fuzz.workers import Pool, Task
 
 MODEL = Campaign(kernel=NAME, seed=5, checks=(), options=False)
 SIZE = 6
@@ -23,9 +23,11 @@ SIZE = 6
 
 @pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes that share this one's modules, so that a test can put another kernel into them."""
+    """Processes that share this one's modules, so that a test can put another kernel into them. They hold both ends of
+    their pipes, so they do not see them close."""
+    monkeypatch.setattr(workers, "GRACE_SECONDS", 0.2)
     fork = multiprocessing.get_context("fork")
-    monkeypatch.setattr(workers.multiprocessing, "get_context", lambda kind: fork)
+    monkeypatch.setattr("mqa_ref.fuzz.workers.multiprocessing.get_context", lambda kind: fork)
 
 
 def run(task: Task) -> list[BlockResult]:
@@ -50,8 +52,7 @@ def test_two_fatal_examples_of_a_block(forked: None, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(workers, "Session", lambda campaign: Session(campaign, launch))
     (result,) = run(Task(0, SIZE))
-    whole = next(iter(Inline(MODEL).run([Task(0, SIZE)])))
-    assert isinstance(whole, BlockResult)
+    whole = run_block(MODEL, 0, size=SIZE)
     assert result.examples == whole.examples
     assert [(one.name, one.number) for one in result.failures] == [(PROCESS_DIED, 1), (PROCESS_DIED, 4)]
     assert "exit code 9" in result.failures[0].message

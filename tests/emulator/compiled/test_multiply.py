@@ -47,7 +47,7 @@ def stepped(
     if c is not None:
         block[:] = c
     multiply.step(
-        (address_of(data), *map(address_of, places), address_of(block)),
+        (address_of(data), address_of(places[0]), address_of(places[1]), address_of(block)),
         (STRIDE, ROWS, len(b)),
         25,
         acc,
