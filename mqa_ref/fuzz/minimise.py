@@ -128,6 +128,7 @@ def _plainer(description: Description) -> Iterator[Description]:
     plain, shape = Description(), description.shape
     yield replace(plain, lengths=description.lengths, shape=shape, data=description.data)
     yield replace(description, lengths=(1,), cuts=())
+    yield replace(description, lengths=(1, 1), cuts=())
     for lengths in _fewer(description.lengths):
         yield replace(description, lengths=lengths, cuts=())
     longest = max(description.lengths)

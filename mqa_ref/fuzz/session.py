@@ -43,7 +43,7 @@ class Session(AbstractContextManager["Session"]):
 
     def __init__(self, campaign: Campaign, launch: Launcher | None = None) -> None:
         self.campaign = campaign
-        self.ledger = Ledger.model_validate_json(campaign.known) if campaign.known else None
+        self.ledger = _anywhere(campaign.known) if campaign.known else None
         self._stack = ExitStack()
         self._launch = launch
 
@@ -110,6 +110,13 @@ class Session(AbstractContextManager["Session"]):
             message=message.encode("ascii", "replace").decode()[:1000],
             description=description_text(description.as_plain()),
         )
+
+
+def _anywhere(text: str) -> Ledger:
+    """A ledger in JSON, for launches that have no names: an entry's ``cases`` say which of the named problems must show
+    it, not that no other launch may."""
+    ledger = Ledger.model_validate_json(text)
+    return Ledger(known=[one.model_copy(update={"cases": []}) for one in ledger.known])
 
 
 def subject_of(description: Description) -> Subject:

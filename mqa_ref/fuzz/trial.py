@@ -25,7 +25,7 @@ from mqa_ref.verification.ledger import Ledger
 from mqa_ref.verification.runner import Launcher
 
 CASE = "fuzz"
-"""The name by which entries of a ledger that are bound to problems would have to call a drawn one."""
+"""What a ledger is told as the name of a drawn launch, which has none."""
 EMULATED = "sm100"
 
 

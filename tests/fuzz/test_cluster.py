@@ -35,9 +35,7 @@ def scheduler() -> Iterator[Any]:
             yield cluster
 
 
-def test_a_worker_is_killed_midway(
-    scheduler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_is_killed_midway(scheduler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mqa_ref.fuzz.runner.MOST_MINIMISED", 1)
     runner = Cluster(MODEL, scheduler.scheduler_address, str(tmp_path))
     killed: list[int] = []
