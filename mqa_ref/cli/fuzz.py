@@ -59,9 +59,9 @@ class Shard(click.ParamType[tuple[int, int]]):
 @click.option(
     "--flow", default="all", show_default=True, help="Accumulator, epilogue and output format, or all."
 )
-@click.option("--machine", default="sm100", show_default=True, help="Tensor core of the reference.")
+@click.option("--machine", help="Tensor core of the reference; by default the one of the kernel.")
 @click.option(
-    "--generation", default="folded", show_default=True, help="ReLU of the reference: folded or max."
+    "--generation", help="ReLU of the reference: folded, max or max_nan; by default the one of the kernel."
 )
 @click.option(
     "--order", "orders", multiple=True, help="Only this interleaving of the warps; may be repeated."
@@ -111,8 +111,8 @@ def fuzz_command(
     kernel: str,
     backend: str,
     flow: str,
-    machine: str,
-    generation: str,
+    machine: str | None,
+    generation: str | None,
     orders: tuple[str, ...],
     checks: tuple[str, ...],
     max_examples: int | None,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mqa_ref.fuzz.trial import Failure, Trial
 from mqa_ref.problem import Problem
-from mqa_ref.reference import own_order_bounds
+from mqa_ref.reference import any_order_bounds, own_order_bounds
 from mqa_ref.schedule import FORMS, SPLIT_TOKENS, Form, build, walk
 from mqa_ref.verification.words import below
 
@@ -76,7 +77,11 @@ def bound_ratio(trial: Trial) -> tuple[float, list[Failure]]:
     """The greatest error of a logit as a share of its bound, and a failure where that is above 1: then the reference
     or the bound is wrong, since the bits are those of the reference."""
     bits, mask = trial.valid_bits()
-    bounds = own_order_bounds(trial.problem, trial.flow, trial.machine, generation=trial.generation)
+    told: Any = (trial.problem, trial.flow, trial.machine)
+    if trial.sums == "four_chains":
+        bounds = own_order_bounds(*told, generation=trial.generation)
+    else:
+        bounds = any_order_bounds(*told, generation=trial.generation, scaled="parts")
     shares = np.where(mask, bounds.ratios(bits, trial.flow.out), 0.0)
     ratio = float(shares.max(initial=0.0))
     if ratio <= 1:

@@ -16,7 +16,9 @@ from mqa_ref.emulator.policy import ORDERS
 from mqa_ref.errors import Fault, InputError, Unsupported
 from mqa_ref.flow import FLOWS
 from mqa_ref.fuzz.bugs import BUGS
+from mqa_ref.fuzz.model import NAME
 from mqa_ref.fuzz.properties import PROPERTIES
+from mqa_ref.kernel.targets import Declared, resolve
 from mqa_ref.verification.request import check_request
 
 PROCESS_DIED = "error:process_died"
@@ -151,13 +153,18 @@ def blocks_of(examples: int, shard: tuple[int, int] = (1, 1)) -> list[tuple[int,
     return [(number, size) for number, size in enumerate(sizes) if number % shard[1] == shard[0] - 1]
 
 
+def declared_by(kernel: str) -> Declared:
+    """What is known of a kernel's arithmetic; the model of one that launches the reference keeps the contract's."""
+    return Declared() if kernel == NAME else resolve(kernel).declared
+
+
 def check_campaign(
     *,
     kernel: str = "builtin",
     on: str = "emulator",
     flow: str = "all",
-    machine: str = "sm100",
-    generation: str = "folded",
+    machine: str | None = None,
+    generation: str | None = None,
     orders: Sequence[str] | None = None,
     seed: int = 0,
     checks: Sequence[str] | None = None,
@@ -166,7 +173,8 @@ def check_campaign(
     memory_bytes: int = 8 << 30,
     bug: str = "",
 ) -> Campaign:
-    """The campaign, or InputError with every fault, or Unsupported for what is well formed but not served."""
+    """The campaign, or InputError with every fault, or Unsupported for what is well formed but not served. ``machine``
+    and ``generation`` are those that the kernel declares if not given."""
     faults: list[Fault] = []
     try:
         check_request(
@@ -193,6 +201,7 @@ def check_campaign(
     if on != "emulator" and orders:
         raise Unsupported(f"on={on!r} has no interleavings to choose")
     chosen = tuple(PROPERTIES) if checks is None else tuple(checks)
+    declared = declared_by(kernel)
     with_options = kernel in WITH_OPTIONS
     left_out = {"options": not with_options, "interleaving": on != "emulator"}
     chosen = tuple(name for name in chosen if not left_out.get(name))
@@ -200,8 +209,8 @@ def check_campaign(
         kernel=kernel,
         backend=on,
         flows=FLOWS if flow == "all" else (flow,),
-        machine=machine,
-        generation=(BUGS[bug].generation if bug else "") or generation,
+        machine=machine or declared.machine,
+        generation=(BUGS[bug].generation if bug else "") or generation or declared.generation,
         seed=seed,
         options=with_options,
         orders=tuple(orders) if orders else (ORDERS if on == "emulator" else ORDERS[:1]),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any
 
 from mqa_ref.cuda.launch import Settings
+from mqa_ref.errors import Unsupported
 from mqa_ref.fuzz.bugs import BUGS
-from mqa_ref.fuzz.campaign import PROCESS_DIED, Campaign, Found
+from mqa_ref.fuzz.campaign import PROCESS_DIED, Campaign, Found, declared_by
 from mqa_ref.fuzz.casefile import Case, description_text, encode_case
 from mqa_ref.fuzz.coverpoints import hits
 from mqa_ref.fuzz.description import Description, expand
@@ -19,7 +20,7 @@ from mqa_ref.fuzz.properties import Outcome, examine
 from mqa_ref.fuzz.subject import Subject
 from mqa_ref.fuzz.trial import Failure, Trial
 from mqa_ref.kernel.targets import resolve
-from mqa_ref.reference import own_order_bounds, reference_logits
+from mqa_ref.reference import SUM_ORDERS, own_order_bounds, reference_logits
 from mqa_ref.verification.ledger import Ledger
 from mqa_ref.verification.runner import Launcher, launcher
 from mqa_ref.verification.worker import Limits
@@ -74,11 +75,32 @@ class Session(AbstractContextManager["Session"]):
     def judge_subject(self, subject: Subject, check: str, label: str, brief: bool = False) -> Judged:
         """The same for a launch that is already there."""
         campaign = self.campaign
+        try:
+            subject = self._scheduled(subject)
+        except Unsupported as error:
+            return Judged(subject, Outcome(unsupported=str(error)), 0, 0)
+        sums: Any = declared_by(campaign.kernel).order or SUM_ORDERS[0]
         trial = Trial(
-            self.launch, subject, campaign.kernel, campaign.machine, _generation(campaign), self.ledger, brief
+            *(
+                self.launch,
+                subject,
+                campaign.kernel,
+                campaign.machine,
+                _generation(campaign),
+                self.ledger,
+                brief,
+            ),
+            sums=sums,
         )
         outcome = examine(trial, check, label)
         return Judged(subject, outcome, trial.launches, trial.logits, hits(subject))
+
+    def _scheduled(self, subject: Subject) -> Subject:
+        """The launch with the schedule that the kernel is really given: some compute their own."""
+        if self.campaign.kernel == NAME:
+            return subject
+        target = resolve(self.campaign.kernel)
+        return subject if target.raw is None else replace(subject, problem=target.scheduled(subject.problem))
 
     def fatal(self, description: Description, message: str) -> Judged:
         """The outcome of an example that ended a process: it is not run."""

@@ -20,6 +20,7 @@ from mqa_ref.launch import Launch
 from mqa_ref.numerics import FORMATS, MachineModel, is_nan
 from mqa_ref.problem import Problem
 from mqa_ref.reference import Generation, reference_logits
+from mqa_ref.reference.orders import SumOrder
 from mqa_ref.verification.derived import derive, written_by_others
 from mqa_ref.verification.ledger import Ledger
 from mqa_ref.verification.runner import Launcher
@@ -49,8 +50,8 @@ class Trial:
     """A launch and what belongs to it. ``brief``: the classes of wrong bits are told, not where they are nor what gives
     them, which takes long. ``problem``, ``flow``, ``options``, ``order``, ``seed`` are the launch's.
 
-    ``machine``, ``generation``: of the reference. ``kernel``: the name under which findings are judged. ``launches``
-    counts what was run.
+    ``machine``, ``generation``, ``sums``: of the reference, the last one the order in which it adds heads. ``kernel``:
+    the name under which findings are judged. ``launches`` counts what was run.
     """
 
     launcher: Launcher
@@ -62,6 +63,7 @@ class Trial:
     brief: bool = False
     launches: int = 0
     logits: int = 0
+    sums: SumOrder = "four_chains"
     _first: Launch | None = field(default=None, repr=False)
 
     @property
@@ -103,7 +105,7 @@ class Trial:
 
     def expected(self, problem: Problem) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Bits and validity by the reference."""
-        return reference_logits(problem, self.flow, self.machine, generation=self.generation)
+        return reference_logits(problem, self.flow, self.machine, generation=self.generation, order=self.sums)
 
     def judge(self, problem: Problem, launch: Launch) -> list[Failure]:
         """Bits against the reference, and findings."""

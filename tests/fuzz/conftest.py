@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis.strategies import SearchStrategy
 
+from mqa_ref.fuzz.drive import steady_draws
 from mqa_ref.fuzz.model import reference_launch
 from mqa_ref.launch import Launch
 from mqa_ref.problem import Problem
@@ -30,7 +31,8 @@ class Vocabulary:
     def minimal(
         self, strategy: SearchStrategy[Any], condition: Callable[[Any], bool] = lambda _: True
     ) -> Any:
-        return find(strategy, condition, settings=settings(QUIET, max_examples=600))
+        with steady_draws():  # as in a campaign: no constants of the modules that other tests have loaded
+            return find(strategy, condition, settings=settings(QUIET, max_examples=600))
 
     def find_any(
         self, strategy: SearchStrategy[Any], condition: Callable[[Any], bool] = lambda _: True
