@@ -80,11 +80,23 @@ def _scattered(lengths: tuple[int, ...], batch: int, place: int) -> tuple[int, .
     return tuple(wide)
 
 
+_MORE_CHOICES = 40
+
+
 @st.composite
 def mostly(draw: st.DrawFn, usual: SearchStrategy[Any], *rare: SearchStrategy[Any]) -> Any:
-    """What ``usual`` draws, and one time in 16 each what one of ``rare`` does."""
+    """What ``usual`` draws, and one time in 16 each what one of ``rare`` does.
+
+    Hypothesis takes the value of which the fewest choices were made for the simplest, so that a rare one, which may need
+    a single choice, is given more of them than any usual one has.
+    """
     turn = draw(st.sampled_from(range(16))) - (16 - len(rare))
-    return draw(rare[turn] if turn >= 0 else usual)
+    if turn < 0:
+        return draw(usual)
+    value = draw(rare[turn])
+    for _ in range(_MORE_CHOICES):
+        draw(st.booleans())
+    return value
 
 
 def launch_lengths() -> SearchStrategy[tuple[int, ...]]:
