@@ -176,13 +176,21 @@ def _store_bytes(name: str) -> int:
     return int(name.rsplit(".", 1)[-1][1:]) // 8 if name.startswith("st.shared") else 4
 
 
+_ENDS = ("ret", "ret.uni", "exit", "trap", "bra", "bra.uni")
+"""What may stand last in a program: it goes nowhere or elsewhere."""
+
+
 def decode(program: Program) -> Code:
-    """Build the operations of a program. Raises EmulatorError for the first instruction that is not modelled."""
+    """Build the operations of a program. Raises EmulatorError for the first instruction that is not modelled, and
+    for a program whose end can be run past."""
     from mqa_ref.emulator import opcodes
     from mqa_ref.emulator.opcodes.table import explain_unknown
 
     opcodes.load()
     decoder = Decoder(program)
+    last = program.instructions[-1] if program.instructions else None
+    if last is not None and (last.guard is not None or last.opcode not in _ENDS):
+        raise decoder.fail(last, "execution can run past this last instruction")
     for instruction in program.instructions:
         builder = OPCODES.get(instruction.opcode)
         if builder is None:

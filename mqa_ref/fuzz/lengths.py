@@ -87,8 +87,8 @@ _MORE_CHOICES = 40
 def mostly(draw: st.DrawFn, usual: SearchStrategy[Any], *rare: SearchStrategy[Any]) -> Any:
     """What ``usual`` draws, and one time in 16 each what one of ``rare`` does.
 
-    Hypothesis takes the value of which the fewest choices were made for the simplest, so that a rare one, which may need
-    a single choice, is given more of them than any usual one has.
+    Hypothesis takes the value of which the fewest choices were made for the simplest, so that a rare one, which may
+    need a single choice, is given more of them than any usual one has.
     """
     turn = draw(st.sampled_from(range(16))) - (16 - len(rare))
     if turn < 0:

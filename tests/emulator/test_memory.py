@@ -126,3 +126,21 @@ def test_a_launch_with_too_few_parameters_is_refused(engine: str) -> None:
     call = LaunchCall((1, 1, 1), (32, 1, 1), 0, bytes(4))
     with pytest.raises(EmulatorError, match="4 bytes of parameters, the PTX declares 8"):
         run_grid(code, call, GlobalMemory(), budget=100, engine=engine)
+
+
+@pytest.mark.parametrize("last", ["@%p1 ret;", "@%p1 bra END;", "mov.u32 %r1, 2;"])
+def test_a_program_that_runs_past_its_end_is_refused(last: str) -> None:
+    text = f""".version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry kernel()
+{{
+.reg .pred %p<2>;
+.reg .b32 %r<2>;
+END:
+setp.eq.u32 %p1, 1, 1;
+{last}
+}}
+"""
+    with pytest.raises(EmulatorError, match="past this last instruction"):
+        decode(parse(text))
