@@ -192,6 +192,8 @@ def decode(program: Program) -> Code:
     if last is not None and (last.guard is not None or last.opcode not in _ENDS):
         raise decoder.fail(last, "execution can run past this last instruction")
     for instruction in program.instructions:
+        if (instruction.target or 0) >= len(program.instructions):
+            raise decoder.fail(instruction, "the branch leads past the last instruction")
         builder = OPCODES.get(instruction.opcode)
         if builder is None:
             raise decoder.fail(instruction, explain_unknown(instruction.opcode))

@@ -144,3 +144,6 @@ setp.eq.u32 %p1, 1, 1;
 """
     with pytest.raises(EmulatorError, match="past this last instruction"):
         decode(parse(text))
+    to_the_end = text.replace("END:", "").replace(last, "bra END;\nEND:")
+    with pytest.raises(EmulatorError, match="past the last instruction"):
+        decode(parse(to_the_end))
