@@ -105,13 +105,7 @@ class Worker(AbstractContextManager["Worker"]):
     ) -> Launch:
         """As ``mqa_ref.verification.launch.launch``, in the other process; ``edit_ptx`` runs in this one."""
         ptx = None if edit_ptx is None else self._edited(problem, flow, options, edit_ptx)
-        sent = problem_message(problem)
-        plain: dict[str, Any] = {
-            "ask": "launch",
-            "flow": str(flow),
-            "problem": dict(sent.plain),
-            "options": dict(options or {}),
-        }
+        sent, plain = _of_launch("launch", problem, flow, options)
         plain |= {"machine": machine, "order": order, "seed": seed, "ptx": ptx}
         plain["emulation"] = asdict(self.emulation)
         if self.native is not None:
@@ -132,13 +126,7 @@ class Worker(AbstractContextManager["Worker"]):
         """As ``mqa_ref.verification.observe.watch``, in the other process; ``edit_ptx`` runs in this one. The answer is
         whatever that process says: plain values to show, not to rely on."""
         ptx = None if edit_ptx is None else self._edited(problem, flow, options, edit_ptx)
-        sent = problem_message(problem)
-        plain: dict[str, Any] = {
-            "ask": "watch",
-            "flow": str(flow),
-            "problem": dict(sent.plain),
-            "options": dict(options or {}),
-        }
+        sent, plain = _of_launch("watch", problem, flow, options)
         plain |= {"watch": dict(ask), "order": order, "seed": seed, "ptx": ptx}
         return self._ask(plain, sent.arrays, lambda answer: dict(answer.plain))
 
@@ -244,6 +232,19 @@ class Worker(AbstractContextManager["Worker"]):
         child.close()
         printed = (printed or child.output())[-SHOWN_OUTPUT:]
         return type(error)(f"{error}\nit printed: {printed}") if printed else error
+
+
+def _of_launch(
+    ask: str, problem: Problem, flow: Flow, options: Mapping[str, Any] | None
+) -> tuple[Message, dict[str, Any]]:
+    """The message of a problem, and the plain values that every question about a launch begins with."""
+    sent = problem_message(problem)
+    return sent, {
+        "ask": ask,
+        "flow": str(flow),
+        "problem": dict(sent.plain),
+        "options": dict(options or {}),
+    }
 
 
 def _is_fault(value: object) -> bool:

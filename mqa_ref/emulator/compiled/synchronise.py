@@ -9,9 +9,10 @@ from mqa_ref.emulator.compiled.loop import UNIFORM, VALUES
 from mqa_ref.emulator.compiled.quick import Quick, quick
 from mqa_ref.emulator.compiled.warp import FlatWarp
 from mqa_ref.emulator.decode import Decoder, Operation
+from mqa_ref.emulator.opcodes.control import meet
 from mqa_ref.emulator.opcodes.memory import address_operand
 from mqa_ref.emulator.ptx import Instruction
-from mqa_ref.emulator.warp import BLOCKED, JUMPED, LANES, Wait
+from mqa_ref.emulator.warp import BLOCKED, LANES, Wait
 
 _SPACES = ("shared", "shared::cta")
 _TRUE = np.ones(LANES, np.bool_)
@@ -119,23 +120,9 @@ def _bar_sync(decoder: Decoder, instruction: Instruction, slow: Operation) -> Qu
     def run(warp: FlatWarp, found: int) -> int | None:
         if found != UNIFORM or not warp.full:
             return slow(warp)
-        cta, words = warp.cta, warp.frame_words
+        words = warp.frame_words
         which = words[VALUES]
-        expected = words[VALUES + 1] if len(wanted) > 1 else cta.threads
-        barrier = cta.named_barrier(which, expected, warp, instruction)
-        generation = barrier.generation
-        barrier.arrive(LANES, expected, warp.clock)
-        warp.clock[warp.index] += 1
-        warp.pc += 1
-        if barrier.generation != generation:
-            warp.acquire(barrier.released)
-            return JUMPED
-        warp.waiting = Wait(
-            lambda: barrier.generation != generation,
-            lambda w: w.acquire(barrier.released),
-            f"named barrier {which} ({barrier.threads} of {expected} threads have arrived)",
-            instruction,
-        )
-        return BLOCKED
+        expected = words[VALUES + 1] if len(wanted) > 1 else warp.cta.threads
+        return meet(warp, which, expected, instruction)
 
     return Quick(tuple(wanted), run)

@@ -76,6 +76,25 @@ def _leave(decoder: Decoder, instruction: Instruction) -> Operation:
     return run
 
 
+def meet(warp: Warp, which: int, expected: int, instruction: Instruction) -> int:
+    """The whole warp arrives at a named barrier for ``expected`` threads, and goes on when they are there."""
+    barrier = warp.cta.named_barrier(which, expected, warp, instruction)
+    generation = barrier.generation
+    barrier.arrive(LANES, expected, warp.clock)
+    warp.released()
+    warp.pc += 1
+    if barrier.generation != generation:
+        warp.acquire(barrier.released)
+        return JUMPED
+    warp.waiting = Wait(
+        lambda: barrier.generation != generation,
+        lambda w: w.acquire(barrier.released),
+        f"named barrier {which} ({barrier.threads} of {expected} threads have arrived)",
+        instruction,
+    )
+    return BLOCKED
+
+
 @opcode(
     *("bar.sync", "barrier.sync", "barrier.sync.aligned", "barrier.cta.sync", "barrier.cta.sync.aligned"),
     sources=("barrier", "[threads]"),
@@ -93,21 +112,7 @@ def _bar_sync(decoder: Decoder, instruction: Instruction) -> Operation:
         cta = warp.cta
         which = int(value(warp, number, instruction)[0])
         expected = int(value(warp, count, instruction)[0]) if count is not None else cta.threads
-        barrier = cta.named_barrier(which, expected, warp, instruction)
-        generation = barrier.generation
-        barrier.arrive(LANES, expected, warp.clock)
-        warp.released()
-        warp.pc += 1
-        if barrier.generation != generation:
-            warp.acquire(barrier.released)
-            return JUMPED
-        warp.waiting = Wait(
-            lambda: barrier.generation != generation,
-            lambda w: w.acquire(barrier.released),
-            f"named barrier {which} ({barrier.threads} of {expected} threads have arrived)",
-            instruction,
-        )
-        return BLOCKED
+        return meet(warp, which, expected, instruction)
 
     return run
 
