@@ -24,21 +24,26 @@ Text = Annotated[str, Field(min_length=1)]
 class Known(BaseModel):
     """One known finding.
 
-    ``id``: what people call it. ``kernel``: pattern of the kernel's name. ``kind``: of the finding. ``source``:
-    pattern of the "file:line" it comes from, None for any, also for none. ``cases``: the names of the problems that
-    show it, none for any problem. ``reason``: why it is accepted. ``link``: where it is tracked. Patterns are those
-    of file names (``*``, ``?``).
+    ``id``: what people call it. ``kernel``: pattern of the kernel's name, or several. ``kind``: of the finding.
+    ``source``: pattern of the "file:line" it comes from, None for any, also for none. ``cases``: the names of the
+    problems that show it, none for any problem. ``reason``: why it is accepted. ``link``: where it is tracked.
+    Patterns are those of file names (``*``, ``?``).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     id: Text
-    kernel: Text
+    kernel: Text | Annotated[list[Text], Field(min_length=1)]
     kind: Text
     reason: Text
     link: Text
     source: Text | None = None
     cases: list[Text] = []
+
+    def speaks_of(self, kernel: str) -> bool:
+        """Whether this is known of a kernel of that name."""
+        patterns = [self.kernel] if isinstance(self.kernel, str) else self.kernel
+        return any(fnmatchcase(kernel, pattern) for pattern in patterns)
 
     def covers(self, kernel: str, case: str, finding: Finding) -> bool:
         """Whether a finding of a case is this one."""
@@ -46,11 +51,11 @@ class Known(BaseModel):
             finding.source is not None and fnmatchcase(finding.source, self.source)
         )
         in_case = not self.cases or case in self.cases
-        return source and in_case and finding.kind == self.kind and fnmatchcase(kernel, self.kernel)
+        return source and in_case and finding.kind == self.kind and self.speaks_of(kernel)
 
     def expected(self, kernel: str, ran: set[str]) -> bool:
         """Whether a run of these cases must show it."""
-        return fnmatchcase(kernel, self.kernel) and bool(ran & set(self.cases) if self.cases else ran)
+        return self.speaks_of(kernel) and bool(ran & set(self.cases) if self.cases else ran)
 
 
 class Ledger(BaseModel):

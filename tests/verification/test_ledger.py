@@ -34,6 +34,8 @@ def ledger(tmp_path: Path, *entries: dict[str, object]) -> Ledger:
         ({}, True),
         ({"kernel": "k?.py:K"}, True),
         ({"kernel": "K1.py:K"}, False),
+        ({"kernel": ["other", "k?.py:K"]}, True),
+        ({"kernel": ["other", "K1.py:K"]}, False),
         ({"kind": "runaway"}, False),
         ({"source": "kernel.py:1??"}, True),
         ({"source": "kernel.py:2*"}, False),
@@ -116,3 +118,37 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None) -> No
         (tmp_path / "known.toml").write_bytes(content)
     with pytest.raises(InputError, match="a file that can be read"):
         read_ledger(tmp_path / "known.toml")
+
+
+@pytest.mark.parametrize(
+    ("file", "names", "others"),
+    [
+        (
+            "known-sglang.toml",
+            [
+                "sglang",
+                "cutedsl_fp8_paged_mqa_logits.py:FP8MQALogitsKernel",
+                "a/cutedsl_fp8_paged_mqa_logits.py:K",
+            ],
+            ["builtin", "a/fp8_paged_mqa_logits.py:K", "kernel.py:K", "flashinfer"],
+        ),
+        (
+            "known-flashinfer.toml",
+            ["flashinfer", "fp8_paged_mqa_logits.py:K", "/a/b/fp8_paged_mqa_logits.py:K"],
+            ["builtin", "a/cutedsl_fp8_paged_mqa_logits.py:K", "kernel.py:K", "sglang"],
+        ),
+    ],
+)
+def test_the_ledgers_speak_of_a_copy_under_the_same_name_too(
+    file: str, names: list[str], others: list[str]
+) -> None:
+    entries = read_ledger(Path(__file__).parents[2] / "docs" / file).known
+    assert entries
+    for entry in entries:
+        assert [entry.speaks_of(name) for name in names] == [True] * len(names)
+        assert [entry.speaks_of(name) for name in others] == [False] * len(others)
+
+
+def test_an_entry_of_no_kernel_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="kernel"):
+        ledger(tmp_path, {**ENTRY, "kernel": []})
