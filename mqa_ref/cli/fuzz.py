@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mqa_ref.cli.selectors import KERNEL_HELP, limit_options, limits_of
+from mqa_ref.cli.selectors import (
+    flow_option,
+    json_option,
+    kernel_option,
+    known_option,
+    limit_options,
+    limits_of,
+    on_option,
+    report_option,
+)
 from mqa_ref.errors import Fault, InputError
 
 if TYPE_CHECKING:
@@ -52,13 +61,9 @@ class Shard(click.ParamType[tuple[int, int]]):
 
 
 @click.command("fuzz")
-@click.option("--kernel", default="builtin", show_default=True, help=KERNEL_HELP)
-@click.option(
-    "--on", "backend", default="emulator", show_default=True, help="Where it runs: emulator or cuda."
-)
-@click.option(
-    "--flow", default="all", show_default=True, help="Accumulator, epilogue and output format, or all."
-)
+@kernel_option
+@on_option
+@flow_option("all", all_of_them=True)
 @click.option("--machine", help="Tensor core of the reference; by default the one of the kernel.")
 @click.option(
     "--generation", help="ReLU of the reference: folded, max or max_nan; by default the one of the kernel."
@@ -93,20 +98,10 @@ class Shard(click.ParamType[tuple[int, int]]):
 )
 @click.option("--require-coverage", "required", is_flag=True, help="Fail if a coverpoint was not met.")
 @click.option("--stop-at-failure", is_flag=True, help="Draw no more blocks once something failed.")
-@click.option(
-    "--known", "ledger_file", type=click.Path(path_type=Path), metavar="FILE", help="Ledger, as for verify."
-)
+@known_option
 @limit_options
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write a JSON object."
-)
-@click.option(
-    "--report",
-    "report_folder",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Write report and cases here.",
-)
+@json_option
+@report_option("Write report and cases here.")
 def fuzz_command(
     kernel: str,
     backend: str,

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import click
 
-from mqa_ref.cli.selectors import KERNEL_HELP
+from mqa_ref.cli.selectors import flow_option, json_option, kernel_option, report_option
 
 DEFAULT_COUNT = 300
 
 
 @click.command("mutate")
-@click.option("--kernel", default="builtin", show_default=True, help=KERNEL_HELP)
-@click.option(
-    "--flow", default="fp32-fp32-fp32", show_default=True, help="Accumulator, epilogue, output format."
-)
+@kernel_option
+@flow_option("fp32-fp32-fp32", all_of_them=False)
 @click.option(
     "--count",
     type=click.IntRange(min=1),
@@ -42,16 +40,8 @@ DEFAULT_COUNT = 300
 @click.option(
     "--ledger", type=click.Path(path_type=Path), metavar="FILE", help="Reasons of survivors, a TOML file."
 )
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write a JSON object."
-)
-@click.option(
-    "--report",
-    "folder",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Write text, JSON and a picture here.",
-)
+@json_option
+@report_option("Write text, JSON and a picture here.")
 def mutate_command(
     kernel: str,
     flow: str,
@@ -63,7 +53,7 @@ def mutate_command(
     listed: bool,
     ledger: Path | None,
     json_file: Path | None,
-    folder: Path | None,
+    report_folder: Path | None,
 ) -> int:
     """Break a kernel in one place at a time, and count what the checks notice.
 
@@ -78,8 +68,8 @@ def mutate_command(
     from mqa_ref.verification.worker import Limits
 
     check_writable("--json", json_file)
-    if folder is not None:
-        check_reporting(folder, github=False)
+    if report_folder is not None:
+        check_reporting(report_folder, github=False)
     asked = ask(kernel, flow, count, seed, only, ledger)
     if listed:
         for one in asked.chosen:
@@ -91,14 +81,14 @@ def mutate_command(
     text = "".join(f"{line}\n" for line in lines(report))
     if json_file is not None:
         write_whole(json_file, report.to_json())
-    if folder is not None:
+    if report_folder is not None:
         from mqa_ref.report.pictures.bars import render_classes
 
-        folder.mkdir(parents=True, exist_ok=True)
+        report_folder.mkdir(parents=True, exist_ok=True)
         rows = [(row.kind, row.caught, row.caught + row.missed) for row in report.rows]
         picture = render_classes("mutants", f"Mutants of {kernel} that are caught", rows)
-        write_whole(folder / "mutants.svg", picture)
-        write_whole(folder / "mutants.txt", text)
-        write_whole(folder / "mutants.json", report.to_json())
+        write_whole(report_folder / "mutants.svg", picture)
+        write_whole(report_folder / "mutants.txt", text)
+        write_whole(report_folder / "mutants.json", report.to_json())
     click.echo(text, nl=False)
     return report.exit_code

@@ -6,25 +6,19 @@ from pathlib import Path
 
 import click
 
-from mqa_ref.cli.selectors import KERNEL_HELP, limit_options, limits_of
+from mqa_ref.cli.selectors import KERNEL_HELP, json_option, known_option, limit_options, limits_of, on_option
 
 
 @click.command("replay")
 @click.argument("case_file", type=click.Path(path_type=Path))
 @click.option("--kernel", help=f"{KERNEL_HELP} The one of the case if it has a name here.")
-@click.option(
-    "--on", "backend", default="emulator", show_default=True, help="Where it runs: emulator or cuda."
-)
+@on_option
 @click.option("--flow", help="Another flow than the case's.")
 @click.option("--machine", help="Another tensor core of the reference than the case's.")
 @click.option("--generation", help="Another ReLU of the reference than the case's.")
-@click.option(
-    "--known", "ledger_file", type=click.Path(path_type=Path), metavar="FILE", help="Ledger, as for verify."
-)
+@known_option
 @limit_options
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write a JSON object."
-)
+@json_option
 def replay_command(
     case_file: Path,
     kernel: str | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -14,6 +15,30 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 KERNEL_HELP = "The kernel under test: builtin, sglang, flashinfer, deepgemm, FILE.py:CLASS or MODULE:CLASS."
+
+
+kernel_option = click.option("--kernel", default="builtin", show_default=True, help=KERNEL_HELP)
+on_option = click.option(
+    "--on", "backend", default="emulator", show_default=True, help="Where it runs: emulator or cuda."
+)
+known_option = click.option(
+    "--known", "ledger_file", type=click.Path(path_type=Path), metavar="FILE", help="Ledger, as for verify."
+)
+json_option = click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write a JSON object."
+)
+
+
+def flow_option(default: str, *, all_of_them: bool) -> Callable[[Function], Function]:
+    """``--flow``; ``all_of_them``: whether the command takes "all"."""
+    words = "Accumulator, epilogue and output format" + (", or all." if all_of_them else ".")
+    return click.option("--flow", default=default, show_default=True, help=words)
+
+
+def report_option(words: str) -> Callable[[Function], Function]:
+    """``--report``, as ``report_folder``."""
+    kind = click.Path(path_type=Path)
+    return click.option("--report", "report_folder", type=kind, metavar="DIR", help=words)
 
 
 def kernel_options(function: Function) -> Function:

@@ -31,7 +31,8 @@ def check(output: Mapping[str, tuple[Any, str]], launch: Launch, problem: Proble
         if shape != leading:
             faults.append(Fault(name, f"shape {shape}", f"{leading}, as {names[0]} has"))
     if len(written) != 2 or written[0] != rows or (len(leading) == 2 and written[1] < leading[1]):
-        faults.append(Fault("launch.logits", f"shape {written}", f"[{rows}, at least {leading[-1:]}]"))
+        columns = ", ".join(map(str, leading[-1:]))
+        faults.append(Fault("launch.logits", f"shape {written}", f"[{rows}, at least {columns}]"))
     if launch.written.shape != written:
         faults.append(
             Fault("launch.written", f"shape {launch.written.shape}", f"{written}, as launch.logits has")

@@ -67,10 +67,6 @@ class Places:
         """One of them."""
         return Place(**{name: int(getattr(self, name)[index]) for name in Place.__dataclass_fields__})
 
-    def take(self, chosen: NDArray[np.bool_]) -> Places:
-        """Those that ``chosen`` (bool [n]) selects."""
-        return Places(**{name: getattr(self, name)[chosen] for name in Places.__dataclass_fields__})
-
 
 def owners(problem: Problem) -> Index:
     """Which CTA executes each split: int64 [B, splits], -1 where no CTA does."""

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mqa_ref.emulator.barriers import MBarrier
-from mqa_ref.emulator.clocks import Clock, Conflict, Where, new_clock
+from mqa_ref.emulator.clocks import GATHERED, Clock, Conflict, Where, new_clock
 from mqa_ref.emulator.copies import TileLoad, complete_tile_load, swizzle_order
 from mqa_ref.emulator.decode import WIDTH_TYPES, width_of
 from mqa_ref.emulator.descriptors import MatrixDescriptor, operand_addresses
-from mqa_ref.emulator.global_access import Addresses, GlobalAccess
+from mqa_ref.emulator.global_access import Addresses
 from mqa_ref.emulator.products import granules_of
 from mqa_ref.emulator.ptx import Instruction
+from mqa_ref.emulator.tensor_access import TensorAccess
 from mqa_ref.emulator.tensormap import TensorMap
 from mqa_ref.emulator.warp import LANES, Lanes, Warp
 
@@ -31,7 +32,7 @@ def _operand(
     return offsets, granules_of(offsets, granule)
 
 
-class Access(GlobalAccess):
+class Access(TensorAccess):
     """The part of a CTA that touches memory."""
 
     # registers
@@ -102,6 +103,7 @@ class Access(GlobalAccess):
             self.report("shared_out_of_bounds", f"a load at {high:#x}", warp, instruction)
             return np.zeros((LANES, size), np.uint8)
         where: Where
+        self._check_lanes(warp, active, size, "read", instruction)
         if low == high:
             where = slice(offset // self.granule, -(-(offset + size) // self.granule))
             out = np.repeat(self.shared.data[offset : offset + size][None], LANES, axis=0)
@@ -111,7 +113,9 @@ class Access(GlobalAccess):
             out = np.zeros((LANES, size), np.uint8)
             out[warp.mask] = self.shared.data[offsets]
         self._check_barrier_bytes(where, warp, instruction)
+        self._begin(warp)
         self.read_shared_shadow(where, warp.index, warp.clock, warp, instruction)
+        self._end(warp)
         return out
 
     def store_shared(
@@ -128,7 +132,47 @@ class Access(GlobalAccess):
         self.shared.data[offsets] = raw[warp.mask]
         granules = granules_of(offsets, self.granule)
         self._check_barrier_bytes(granules, warp, instruction)
+        self._check_lanes(warp, active, size, "written", instruction)
+        self._begin(warp)
         self.write_shared_shadow(granules, warp.index, warp.clock, warp, instruction)
+        self._keep_lanes(warp, offsets // self.granule)
+        self._end(warp)
+
+    def _begin(self, warp: Warp) -> None:
+        """Before an access by fewer than all lanes, which has a time of its own."""
+        if not warp.full:
+            warp.released()
+            warp.lanes.access(int(warp.clock[warp.index]), warp.active())
+
+    def _end(self, warp: Warp) -> None:
+        """After it."""
+        if not warp.full:
+            warp.released()
+
+    def _keep_lanes(self, warp: Warp, places: NDArray[np.int64]) -> None:
+        """Note which lane stored to each granule; none for those that several did."""
+        if not self.grid.sanitize:
+            return
+        lanes = np.broadcast_to(warp.mask.nonzero()[0][:, None], places.shape)
+        self.lane_of[places] = lanes
+        self.lane_of[places[self.lane_of[places] != lanes]] = -1
+        warp.stored = int(warp.clock[warp.index])
+
+    def _check_lanes(
+        self, warp: Warp, active: Addresses, size: int, verb: str, instruction: Instruction
+    ) -> None:
+        """A lane must not read or overwrite what another one of its warp stored since the lanes were gathered."""
+        gathered = warp.clock[GATHERED + warp.index]
+        if warp.stored <= gathered:
+            return
+        places = ((active - self.shared.base)[:, None] + np.arange(size)) // self.granule
+        other = (self.lane_of[places] >= 0) & (self.lane_of[places] != warp.mask.nonzero()[0][:, None])
+        other &= (self.shadow.writer[places] == warp.index) & (self.shadow.write_clock[places] > gathered)
+        if other.any():
+            place = int(places[other][0])
+            at, lane = self.shared.base + place * self.granule, int(self.lane_of[place])
+            message = f"shared memory at {at:#x}, stored by lane {lane}, is {verb} by another lane of warp {warp.index}"
+            self.report("lanes_not_gathered", f"{message} with no bar.warp.sync between", warp, instruction)
 
     def _check_barrier_bytes(self, where: Where, warp: Warp, instruction: Instruction) -> None:
         if self.barrier_bytes[where].any():
@@ -138,18 +182,21 @@ class Access(GlobalAccess):
         self, where: Where, agent: int, clock: Clock, warp: Warp, instruction: Instruction
     ) -> None:
         """Record a read of granules and report a conflict."""
-        self._shared_conflict(self.shadow.read(where, agent, clock), agent, warp, instruction)
+        self._shared_conflict(self.shadow.read(where, agent, clock), agent, clock, warp, instruction)
 
     def write_shared_shadow(
         self, where: Where, agent: int, clock: Clock, warp: Warp, instruction: Instruction
     ) -> None:
         """Record a write of granules and report a conflict."""
-        self._shared_conflict(self.shadow.write(where, agent, clock), agent, warp, instruction)
+        self._shared_conflict(self.shadow.write(where, agent, clock), agent, clock, warp, instruction)
 
     def _shared_conflict(
-        self, conflict: Conflict | None, agent: int, warp: Warp, instruction: Instruction
+        self, conflict: Conflict | None, agent: int, clock: Clock, warp: Warp, instruction: Instruction
     ) -> None:
         if conflict is None:
+            return
+        if conflict.kind == "apart":
+            self.check_gathered(conflict, clock, "shared memory", warp, instruction)
             return
         at = self.shared.base + conflict.where * self.granule
         if conflict.kind == "uninitialised":
@@ -178,34 +225,6 @@ class Access(GlobalAccess):
         if (written[stored] > fenced[writer[stored]]).any():
             message = "the async proxy reads shared memory that a thread stored to, with no fence.proxy.async between"
             self.report("proxy_not_fenced", message, warp, instruction)
-
-    # tensor memory
-
-    def read_tmem(self, warp: Warp, where: slice, instruction: Instruction) -> None:
-        """Record a warp's read of tensor memory and report a conflict."""
-        self.check_tmem(self.tmem.shadow.read(where, warp.index, warp.clock), warp, instruction)
-
-    def check_tmem(self, conflict: Conflict | None, warp: Warp, instruction: Instruction) -> None:
-        """Report a conflict in tensor memory."""
-        if conflict is None:
-            return
-        if conflict.kind == "uninitialised":
-            message = "tensor memory is read before anything was written there"
-            self.report("uninitialised_tmem", message, warp, instruction)
-            return
-        message = f"{conflict.kind} race in tensor memory with {self.agent_name(conflict.agent)}"
-        self.report("race_tmem", message, warp, instruction)
-
-    def check_tmem_owned(self, start: int, columns: int, warp: Warp, instruction: Instruction) -> bool:
-        """Report columns that no allocation holds; the access itself goes on, as the hardware's does."""
-        if self.tmem.owns(start, columns):
-            return True
-        if self.tmem.was_freed(start, columns):
-            kind, message = "tmem_freed_in_use", "tensor memory is used after it was freed"
-        else:
-            kind, message = "tmem_misuse", f"columns {start} to {start + columns - 1} are not allocated"
-        self.report(kind, message, warp, instruction)
-        return False
 
     # mbarriers
 

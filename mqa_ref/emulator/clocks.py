@@ -6,6 +6,9 @@ warp, the tensor pipe of each warp that issues tcgen05 operations, and each asyn
 A copy gets a slot of its own, because two copies of one thread are not ordered with each other (PTX ISA,
 "Asynchronous copy: ordering"); a slot is used again only by an issuer that has already seen its last use
 complete, so a component never stands for two unordered events.
+
+Behind these a clock carries, and hands on with them, the components of ``lanes_of_warps``, one for each agent from
+``GATHERED`` on, and those of ``tensor_order`` from ``FENCED`` on.
 """
 
 from __future__ import annotations
@@ -19,11 +22,20 @@ from mqa_ref.errors import EmulatorError
 
 Clock = NDArray[np.int32]
 MAX_AGENTS = 256
+GATHERED = MAX_AGENTS
+FENCED, TENSOR_AGENTS = 2 * MAX_AGENTS, 64
+"""Where the third components of warps and tensor pipes begin, and how many there are (32 warps and their pipes)."""
+CLOCK_WORDS = FENCED + TENSOR_AGENTS
 
 
 def new_clock() -> Clock:
     """A vector clock that has seen nothing."""
-    return np.zeros(MAX_AGENTS, np.int32)
+    return np.zeros(CLOCK_WORDS, np.int32)
+
+
+def tick(clock: Clock, agent: int, time: int) -> None:
+    """Set the time of an agent that is no warp: what it did is done, whoever did it."""
+    clock[agent] = clock[GATHERED + agent] = time
 
 
 NOTHING_SEEN = new_clock()
@@ -40,8 +52,9 @@ class CopySlots:
 
     def take(self, issuer: Clock) -> tuple[int, int]:
         """The (agent, clock) of a new copy issued by a thread whose clock is ``issuer``."""
+        seen = issuer[self.first : self.first + len(self.last_use)].tolist()
         for number, last in enumerate(self.last_use):
-            if issuer[self.first + number] >= last:
+            if seen[number] >= last:
                 self.last_use[number] = last + 1
                 return self.first + number, last + 1
         if self.first + len(self.last_use) >= MAX_AGENTS:
@@ -59,12 +72,15 @@ class CopySlots:
 @dataclass(frozen=True)
 class Conflict:
     """Two unordered accesses: ``kind`` is "write-write", "write-read" (a read not ordered after a write),
-    "read-write" or "uninitialised".
+    "read-write" or "uninitialised"; ``agent``, ``where`` and ``clock`` tell the earlier one. "apart": all are ordered,
+    but those in ``accesses``, (agent, clock) each, perhaps for some of their lanes only; see ``lanes_of_warps``.
     """
 
     kind: str
     agent: int
     where: int
+    clock: int = 0
+    accesses: tuple[tuple[int, int], ...] = ()
 
 
 Where = slice | NDArray[np.intp]
@@ -88,30 +104,62 @@ class Shadow:
         writer = self.writer[where]
         if writer.min(initial=0) < 0:
             return Conflict("uninitialised", -1, self._place(where, writer < 0))
-        late = self.write_clock[where] > clock[writer]
+        if not (self.write_clock[where] > clock[GATHERED:][writer]).any():
+            return None
+        return self.late(where, clock, "write-read") or self.apart(where, agent, clock, writes=False)
+
+    def late(self, where: Where, clock: Clock, kind: str) -> Conflict | None:
+        """Is a last write not ordered before ``clock``? Nothing is recorded."""
+        writer, written = self.writer[where], self.write_clock[where]
+        late = (written > clock[writer]) & (writer >= 0)
         if late.any():
-            return Conflict("write-read", int(writer[late][0]), self._place(where, late))
+            return Conflict(kind, int(writer[late][0]), self._place(where, late), int(written[late][0]))
         return None
 
     def write(self, where: Where, agent: int, clock: Clock) -> Conflict | None:
         """Record a write; a conflict if an earlier write or read is not ordered before it."""
-        conflict = self.free(where, clock)
+        conflict = self.free(where, agent, clock)
         self.writer[where] = agent
         self.write_clock[where] = clock[agent]
         return conflict
 
-    def free(self, where: Where, clock: Clock) -> Conflict | None:
+    def free(self, where: Where, agent: int, clock: Clock) -> Conflict | None:
         """The check of a write without its record: is every earlier access ordered before ``clock``?"""
-        writer = self.writer[where]
-        late = (self.write_clock[where] > clock[writer]) & (writer >= 0)
-        if late.any():
-            return Conflict("write-write", int(writer[late][0]), self._place(where, late))
+        if self.unordered(where, clock[GATHERED:]) is None:
+            return None
+        return self.unordered(where, clock) or self.apart(where, agent, clock, writes=True)
+
+    def apart(self, where: Where, agent: int, clock: Clock, *, writes: bool) -> Conflict | None:
+        """Accesses of other agents that are ordered before ``clock`` perhaps for some lanes only."""
+        gathered = clock[GATHERED : GATHERED + MAX_AGENTS]
+        writer, written = self.writer[where], self.write_clock[where]
+        late = (written > gathered[writer]) & (writer >= 0) & (writer != agent)
+        pairs = set(zip(writer[late].tolist(), written[late].tolist(), strict=True))
+        if writes:
+            for reader in np.flatnonzero(
+                self.reads[:, where].max(axis=1, initial=0) > gathered[: len(self.reads)]
+            ):
+                if reader != agent:
+                    read = self.reads[reader, where]
+                    pairs |= {(int(reader), int(time)) for time in np.unique(read[read > gathered[reader]])}
+        if not pairs:
+            return None
+        accesses = tuple(sorted(pairs))
+        place = where.start if isinstance(where, slice) else where[0]
+        return Conflict("apart", accesses[0][0], int(place), accesses[0][1], accesses)
+
+    def unordered(self, where: Where, clock: Clock) -> Conflict | None:
+        """Is an earlier access not ordered before ``clock``?"""
+        conflict = self.late(where, clock, "write-write")
+        if conflict is not None:
+            return conflict
         reads = self.reads[:, where]
         latest = reads.max(axis=1) if reads.shape[1] else np.zeros(len(reads), np.int32)
         unordered = np.flatnonzero(latest > clock[: len(reads)])
         if len(unordered):
             reader = int(unordered[0])
-            return Conflict("read-write", reader, self._place(where, reads[reader] > clock[reader]))
+            late = reads[reader] > clock[reader]
+            return Conflict("read-write", reader, self._place(where, late), int(reads[reader][late][0]))
         return None
 
     def stamp(self, where: Where) -> NDArray[np.int32]:
@@ -149,11 +197,19 @@ class NoShadow(Shadow):
         """No conflict."""
         return None
 
+    def late(self, where: Where, clock: Clock, kind: str) -> Conflict | None:  # noqa: ARG002
+        """No conflict."""
+        return None
+
     def write(self, where: Where, agent: int, clock: Clock) -> Conflict | None:  # noqa: ARG002
         """No conflict."""
         return None
 
-    def free(self, where: Where, clock: Clock) -> Conflict | None:  # noqa: ARG002
+    def free(self, where: Where, agent: int, clock: Clock) -> Conflict | None:  # noqa: ARG002
+        """No conflict."""
+        return None
+
+    def unordered(self, where: Where, clock: Clock) -> Conflict | None:  # noqa: ARG002
         """No conflict."""
         return None
 

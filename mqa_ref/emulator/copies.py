@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mqa_ref.emulator.clocks import Clock
+from mqa_ref.emulator.clocks import Clock, tick
 from mqa_ref.emulator.ptx import Instruction
 from mqa_ref.emulator.tensormap import TensorMap, swizzled, tile_rows
 from mqa_ref.emulator.warp import Warp
@@ -60,8 +60,8 @@ def issue_tile_load(
         )
         cta.report("misaligned", message, warp, instruction)
     agent, use = cta.slots.take(warp.clock)
-    clock = warp.clock.copy()
-    clock[agent] = use
+    clock = warp.handed()
+    tick(clock, agent, use)
     load = TileLoad(warp, instruction, decoded, coordinates, destination, barrier, agent, clock)
     warp.released()
     cta.start_async(None, lambda: cta.complete_tile(load))

@@ -17,12 +17,14 @@ from mqa_ref.emulator.memory import SharedMemory
 from mqa_ref.emulator.policy import Pending, Policy
 from mqa_ref.emulator.ptx import Instruction
 from mqa_ref.emulator.tmem import COLUMNS, PARTS, TensorMemory, TensorPipe
-from mqa_ref.emulator.warp import BLOCKED, EXITED, JUMPED, LANES, Warp
+from mqa_ref.emulator.warp import LANES, Warp
 from mqa_ref.emulator.wgmma import WarpGroup, check_exit
 from mqa_ref.errors import EmulatorError
 
 if TYPE_CHECKING:
     from mqa_ref.emulator.machine import Grid
+    from mqa_ref.emulator.products import Product
+    from mqa_ref.emulator.tensor_order import TensorOrder
 
 NAMED_BARRIERS = 16
 
@@ -40,13 +42,14 @@ class Cta(Access):
         if self.threads % LANES:
             raise EmulatorError(f"a block of {self.threads} threads is not made of whole warps")
         count = self.threads // LANES
-        self.shared = SharedMemory(grid.shared_bytes)
+        self.shared = SharedMemory(self.zeros("shared", grid.shared_bytes))
         self.granule = grid.code.granule
         self.shadow = self.make_shadow("shared", -(-grid.shared_bytes // self.granule), 2 * count)
         self.tmem = TensorMemory(self.make_shadow("tensor", PARTS * COLUMNS, 2 * count))
         self.slots = CopySlots(2 * count)
         self.barriers = {}
-        self.barrier_bytes = np.zeros(-(-grid.shared_bytes // self.granule), np.bool_)
+        self.barrier_bytes = self.zeros("barriers", -(-grid.shared_bytes // self.granule)).view(np.bool_)
+        self.lane_of = np.full(self.barrier_bytes.size, -1, np.int8)
         self.named: dict[int, NamedBarrier] = {}
         self.pipes: dict[int, TensorPipe] = {}
         self.groups: dict[int, WarpGroup] = {}
@@ -57,6 +60,10 @@ class Cta(Access):
     def make_shadow(self, memory: str, granules: int, readers: int) -> Shadow:  # noqa: ARG002 - of use to others
         """What the sanitizer knows of a memory, "shared" or "tensor": nothing yet."""
         return Shadow(granules, readers) if self.grid.sanitize else NoShadow()
+
+    def zeros(self, name: str, size: int) -> NDArray[np.uint8]:  # noqa: ARG002 - of use to others
+        """So many bytes for a memory of this CTA."""
+        return np.zeros(size, np.uint8)
 
     def make_warp(self, warp: int) -> Warp:
         """Warp number ``warp`` at the start of the program."""
@@ -106,6 +113,10 @@ class Cta(Access):
             )
             self.report("mbarrier_misuse", message, warp, instruction)
         return barrier
+
+    def quick_product(self, product: Product, pipe: TensorPipe, order: TensorOrder) -> bool:  # noqa: ARG002
+        """Do all of a product with which all is in order; False, and nothing done, where that is not known."""
+        return False
 
     def multiply(
         self, places: list[NDArray[np.int64]], start: int, shape: MmaShape, *, accumulate: bool
@@ -159,21 +170,8 @@ class Cta(Access):
         while executed < quantum:
             signal = operations[warp.pc](warp)
             executed += 1
-            if signal is None:
-                warp.pc += 1
-            elif signal == EXITED:
-                warp.leave()
-                if warp.done or warp.waiting is not None:
-                    break
-            elif signal == BLOCKED:
-                if not warp.others:
-                    break
-            else:
-                assert signal == JUMPED
-            if warp.others:
-                warp.reconverge()
-                if warp.waiting is not None:
-                    break
+            if warp.after(signal):
+                break
         warp.instructions += executed
         self.instructions += executed
 

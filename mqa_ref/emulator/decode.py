@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,13 @@ PARAM_BASE = 0x6_0000_0000_0000
 """Where the parameter space lies in the generic address space."""
 
 
+@cache
 def width_of(kind: str) -> int:
     """Bits of a PTX type; predicates count as one."""
     return _ODD_WIDTHS.get(kind) or int(kind[1:])
 
 
+@cache
 def agrees(register: str, kind: str) -> bool:
     """May a register declared as ``register`` stand where an instruction wants ``kind``? Untyped bits agree with all of
     their width, signed with unsigned integers; floats with floats of the same format (PTX ISA, "Operand Type

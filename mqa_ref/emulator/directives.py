@@ -15,6 +15,7 @@ TYPE_BYTES = {
     **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2"), 4),
     **dict.fromkeys(("b64", "u64", "s64", "f64", "f32x2"), 8),
 }
+_DESCRIBING = frozenset((".version", ".target", ".address_size", ".file", ".section", ".loc"))
 _LINKING = (".visible", ".weak")
 _SPACES = (".shared", ".global", ".const")
 
@@ -49,14 +50,7 @@ class DirectiveParser(OperandParser):
     def header(self) -> bool:
         """Take one directive that only describes the text; False when none comes next."""
         token = self.peek()
-        if token is None or token.text not in (
-            ".version",
-            ".target",
-            ".address_size",
-            ".file",
-            ".section",
-            ".loc",
-        ):
+        if token is None or token.text not in _DESCRIBING:
             return False
         self.at += 1
         if token.text == ".target":
@@ -230,6 +224,7 @@ class DirectiveParser(OperandParser):
             raise self.error(token.line, f"register type {token.text!r} is not modelled")
         kind = kind or self.type_name()
         scope = self.scopes[-1]
+        self.meanings.clear()
         while True:
             name = self.next().text
             if self.accept("<"):

@@ -6,7 +6,9 @@ Kinds of severity "error": ``race_shared``, ``race_tmem``, ``uninitialised_share
 ``global_write_conflict``, ``global_other_row``, ``read_before_griddepcontrol_wait``,
 ``async_in_flight_at_exit``, ``tmem_misuse``, ``tmem_freed_in_use``, ``tmem_leak``, ``tmem_load_not_waited``,
 ``wgmma_misuse``, ``wgmma_not_fenced``, ``wgmma_not_waited``, ``proxy_not_fenced``, ``race_global``, ``sync_misuse``,
-``trap``, ``contracted_mul_add``. Of severity "info": ``tma_out_of_range_fill``, ``contractible_mul_add``.
+``trap``, ``contracted_mul_add``, ``tmem_not_fenced``, ``lanes_not_gathered``. Of severity "info":
+``tma_out_of_range_fill``, ``contractible_mul_add``, and ``tmem_not_fenced`` in a program with no tcgen05.fence (see
+``tensor_order``).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mqa_ref.emulator.ptx import Instruction, Program
+from mqa_ref.emulator.tensor_order import AFTER, BEFORE
 from mqa_ref.findings import Finding, Severity
 
 INFO_KINDS = frozenset({"tma_out_of_range_fill", "contractible_mul_add"})
@@ -25,6 +28,9 @@ class FindingLog:
     def __init__(self, program: Program | None = None) -> None:
         self.program = program
         self._seen: dict[tuple[str, int | None], Finding] = {}
+        self._informs = INFO_KINDS
+        if program is not None and not any(i.opcode in (BEFORE, AFTER) for i in program.instructions):
+            self._informs = INFO_KINDS | {"tmem_not_fenced"}
 
     def add(
         self,
@@ -43,7 +49,7 @@ class FindingLog:
         if key in self._seen:
             self._seen[key] = replace(self._seen[key], count=self._seen[key].count + 1)
             return
-        severity: Severity = "info" if kind in INFO_KINDS else "error"
+        severity: Severity = "info" if kind in self._informs else "error"
         text = instruction.text if instruction else None
         source = self.program.source_of(instruction) if self.program and instruction else None
         self._seen[key] = Finding(kind, severity, message, cta, warp, line, text, source)

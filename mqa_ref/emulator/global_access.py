@@ -36,6 +36,7 @@ class GlobalAccess:
     tmem: TensorMemory
     barriers: dict[int, MBarrier]
     barrier_bytes: NDArray[np.bool_]
+    lane_of: NDArray[np.int8]
     warps: list[Warp]
     groups: dict[int, WarpGroup]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from mqa_ref.emulator.contraction import has_result
 from mqa_ref.emulator.observe import Observer
 from mqa_ref.emulator.ptx import Addr, Imm, Instruction, Operand, Pair, Reg, Vec
 from mqa_ref.emulator.tmem import PARTS
@@ -19,14 +20,6 @@ from mqa_ref.emulator.warp import BLOCKED, LANES
 if TYPE_CHECKING:
     from mqa_ref.emulator.products import Product
     from mqa_ref.emulator.warp import Warp
-
-NO_RESULT: tuple[str, ...] = (
-    *("st.", "red.", "bar.", "barrier.", "bra", "ret", "exit", "fence", "membar", "prefetch", "setmaxnreg"),
-    *("cp.", "griddepcontrol", "nanosleep", "mbarrier.init", "mbarrier.inval", "mbarrier.expect"),
-    *("tcgen05.alloc", "tcgen05.dealloc", "tcgen05.relinquish", "tcgen05.mma", "tcgen05.commit"),
-    *("tcgen05.wait", "tcgen05.fence"),
-)
-"""Opcodes whose first operand, where they have one, is no destination."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +75,7 @@ def registers(operand: Operand) -> list[Reg]:
 def split(instruction: Instruction) -> tuple[list[Operand], list[Operand]]:
     """Destinations and sources of an instruction."""
     operands = list(instruction.operands)
-    if instruction.opcode.startswith(NO_RESULT) or not operands:
+    if not has_result(instruction):
         return [], operands
     return operands[:1], operands[1:]
 

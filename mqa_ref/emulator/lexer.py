@@ -7,26 +7,29 @@ floating-point constants). Standing: doc.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from mqa_ref.errors import EmulatorError
 
 _TOKEN = re.compile(
     r"""
-    (?P<space>[ \t\r]+)
-  | (?P<newline>\n)
-  | (?P<comment>//[^\n]*|/\*.*?\*/)
-  | (?P<string>"(?:[^"\\\n]|\\.)*")
-  | (?P<float>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16})
-  | (?P<number>0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+\.\d*(?:[eE][+-]?\d+)?|\d+U?)
-  | (?P<name>[A-Za-z_$%.][\w$%.]*(?:::[\w$.]+)*)
-  | (?P<punct>[@!{}\[\],;:+\-|()<>=*])
+    (?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*+
+    (?:
+        (?P<name>[A-Za-z_$%.][\w$%.]*+(?:::[\w$.]+)*)
+      | (?P<punct>[@!{}\[\],;:+\-|()<>=*])
+      | (?P<float>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16})
+      | (?P<number>0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+\.\d*(?:[eE][+-]?\d+)?|\d+U?)
+      | (?P<string>"(?:[^"\\\n]|\\.)*")
+    )?
     """,
     re.VERBOSE | re.DOTALL,
 )
+"""What is skipped, and one token; no token at the end of the text and before what is none."""
+_END = "end"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Token:
     """One token: ``kind`` is "name", "number", "float", "string" or "punct"; ``line`` is 1-based, ``start`` and ``end``
     are places in the text.
@@ -41,51 +44,55 @@ class Token:
 
 def tokenize(ptx: str) -> list[Token]:
     """All tokens of ``ptx``. Raises EmulatorError at the first character that is no PTX token."""
+    ends = [match.start() for match in re.finditer("\n", ptx)]
+    last = len(ends)
+    ends.append(len(ptx))
     tokens: list[Token] = []
-    line, position = 1, 0
-    while position < len(ptx):
-        match = _TOKEN.match(ptx, position)
-        if match is None:
-            raise EmulatorError(f"PTX line {line}: {ptx[position : position + 20]!r} is not a PTX token")
-        kind, text = str(match.lastgroup), match.group()
-        if kind == "newline":
+    line = 0
+    for match in _TOKEN.finditer(ptx):
+        kind = match.lastgroup
+        if kind is None:
+            place = match.end()
+            if place < len(ptx):
+                line = bisect_right(ends, place, 0, last) + 1
+                raise EmulatorError(f"PTX line {line}: {ptx[place : place + 20]!r} is not a PTX token")
+            break
+        start, end = match.span(kind)
+        while ends[line] < start:
             line += 1
-        elif kind == "comment":
-            line += text.count("\n")
-        elif kind != "space":
-            tokens.append(Token(kind, text, line, position, match.end()))
-        position = match.end()
+        tokens.append(Token(kind, match[kind], line + 1, start, end))
     return tokens
 
 
 class TokenStream:
-    """The tokens of a PTX text, taken one by one."""
+    """The tokens of a PTX text, taken one by one. ``tokens`` ends with one that is not of the text."""
 
     def __init__(self, ptx: str) -> None:
         self.ptx = ptx
         self.lines = ptx.split("\n")
         self.tokens = tokenize(ptx)
+        self.tokens.append(Token(_END, "", len(self.lines), len(ptx), len(ptx)))
         self.at = 0
 
     def peek(self) -> Token | None:
         """The next token, not taken."""
-        return self.tokens[self.at] if self.at < len(self.tokens) else None
+        token = self.tokens[self.at]
+        return None if token.kind is _END else token
 
     def next(self) -> Token:
         """Take the next token."""
-        token = self.peek()
-        if token is None:
+        token = self.tokens[self.at]
+        if token.kind is _END:
             raise EmulatorError("PTX ends in the middle of a statement")
         self.at += 1
         return token
 
     def accept(self, text: str) -> bool:
         """Take the next token if it is ``text``."""
-        token = self.peek()
-        if token is not None and token.text == text:
-            self.at += 1
-            return True
-        return False
+        if self.tokens[self.at].text != text:
+            return False
+        self.at += 1
+        return True
 
     def expect(self, text: str) -> Token:
         """Take the next token, which must be ``text``."""

@@ -81,7 +81,7 @@ class Grid:
             return self._thread_registers[name, warp]
         per_axis = {"%ctaid": index, "%nctaid": self.extent, "%ntid": self.block}
         per_axis |= {"%cluster_ctaid": (0, 0, 0), "%cluster_nctaid": (1, 1, 1)}
-        single = {"%cluster_ctarank": 0, "%cluster_nctarank": 1}
+        single = {"%cluster_ctarank": 0, "%cluster_nctarank": 1, "carry": 0}
         single |= {"%total_smem_size": self.shared_bytes, "%dynamic_smem_size": self.dynamic_bytes}
         stem = name.rpartition(".")[0]
         if name in single:

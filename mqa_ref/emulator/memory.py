@@ -18,8 +18,8 @@ from mqa_ref.emulator.ptx import Program
 from mqa_ref.errors import EmulatorError
 
 SHARED_BASE = 1024
-_FIRST_ADDRESS = 0x7_0000_0000_0000
-_SPACING = 1 << 40
+FIRST_ADDRESS = 0x7_0000_0000_0000
+SPACING = 1 << 40
 _VARIABLES = 0x5_0000_0000_0000
 
 Bytes = NDArray[np.uint8]
@@ -92,15 +92,15 @@ class GlobalMemory:
 
         ``offset`` shifts the start from its 1 TiB-aligned place, in bytes.
         """
-        if data.dtype != np.uint8 or data.ndim != 1 or data.size > _SPACING // 2:
-            raise EmulatorError(f"buffer {name!r}: expected a flat uint8 array below {_SPACING // 2} bytes")
-        address = _FIRST_ADDRESS + len(self.allocations) * _SPACING + offset
+        if data.dtype != np.uint8 or data.ndim != 1 or data.size > SPACING // 2:
+            raise EmulatorError(f"buffer {name!r}: expected a flat uint8 array below {SPACING // 2} bytes")
+        address = FIRST_ADDRESS + len(self.allocations) * SPACING + offset
         self.allocations.append(Allocation(name, address, data, writable, share))
         return self.allocations[-1]
 
     def find(self, address: int, size: int) -> Allocation | None:
         """The allocation that holds all of [address, address + size), or None."""
-        index = (address - _FIRST_ADDRESS) // _SPACING
+        index = (address - FIRST_ADDRESS) // SPACING
         if not 0 <= index < len(self.allocations):
             return next((v for v in self.variables if v.address <= address and address + size <= v.end), None)
         allocation = self.allocations[index]
@@ -108,7 +108,7 @@ class GlobalMemory:
 
     def nearest(self, address: int) -> str:
         """Words for a stray address: which buffer it is closest to and by how much it misses."""
-        index = (address - _FIRST_ADDRESS) // _SPACING
+        index = (address - FIRST_ADDRESS) // SPACING
         if not 0 <= index < len(self.allocations):
             return f"address {address:#x} is in no buffer"
         allocation = self.allocations[index]
@@ -120,9 +120,9 @@ class GlobalMemory:
 class SharedMemory:
     """The shared memory of one CTA: bytes from address ``SHARED_BASE`` on (1024-aligned, as the swizzle needs)."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, data: Bytes) -> None:
         self.base = SHARED_BASE
-        self.data = np.zeros(size, np.uint8)
+        self.data = data
 
     def offset(self, address: int, size: int) -> int | None:
         """Byte offset of an access of ``size`` bytes, or None when it is out of bounds."""

@@ -26,9 +26,16 @@ class OperandParser(TokenStream):
     def __init__(self, ptx: str) -> None:
         super().__init__(ptx)
         self.scopes: list[Scope] = []
+        self.meanings: dict[str, Reg | None] = {}
+        """What names meant in the open blocks; whoever opens or closes one or declares a register clears it."""
 
     def register(self, name: str) -> Reg | None:
         """The register a name means here, or None."""
+        if name not in self.meanings:
+            self.meanings[name] = self._meaning(name)
+        return self.meanings[name]
+
+    def _meaning(self, name: str) -> Reg | None:
         for scope in reversed(self.scopes):
             if name in scope.registers:
                 return scope.registers[name]

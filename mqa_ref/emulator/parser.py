@@ -69,9 +69,11 @@ class _Parser(DirectiveParser):
     def block(self) -> None:
         scope = Scope()
         self.scopes.append(scope)
+        self.meanings.clear()
         while not self.accept("}"):
             self.statement()
         self.scopes.pop()
+        self.meanings.clear()
         for index, label, line in scope.fixups:
             if label in scope.labels:
                 self.instructions[index] = replace(self.instructions[index], target=scope.labels[label])

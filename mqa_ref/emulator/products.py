@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mqa_ref.emulator.descriptors import decode_instruction, decode_matrix
 from mqa_ref.emulator.ptx import Instruction
+from mqa_ref.emulator.tensor_order import TensorOrder, before
 from mqa_ref.emulator.tmem import COLUMNS, PARTS, TensorMemory
 from mqa_ref.emulator.warp import Warp
 
@@ -32,12 +33,13 @@ class Product:
 def issue_product(product: Product) -> None:
     """Queue a product in the tensor pipe of its warp."""
     warp = product.warp
-    issued = warp.clock.copy()
+    issued = warp.handed()
+    order = warp.order.of_product(warp.cta.pipe(warp).agent)
     warp.released()
 
     def execute() -> None:
         warp.cta.pipe(warp).begin(issued)
-        _execute(product)
+        _execute(product, order)
 
     warp.cta.start_async(warp.index, execute)
 
@@ -48,12 +50,13 @@ def issue_commit(warp: Warp, instruction: Instruction, address: int) -> None:
     barrier = cta.barrier(warp, address, instruction, asynchronous=True)
     if barrier is None:
         return
-    issued = warp.clock.copy()
+    issued = warp.handed()
     warp.released()
 
     def execute() -> None:
         pipe = cta.pipe(warp)
         pipe.begin(issued)
+        before(pipe.clock, pipe.agent)
         if not barrier.arrive(pipe.clock):
             message = f"a commit arrives at {cta.barrier_name(barrier)}, which expects no more in phase {barrier.phase}"
             cta.report("mbarrier_over_arrival", message, warp, instruction)
@@ -61,10 +64,12 @@ def issue_commit(warp: Warp, instruction: Instruction, address: int) -> None:
     cta.start_async(warp.index, execute)
 
 
-def _execute(product: Product) -> None:
+def _execute(product: Product, order: TensorOrder) -> None:
     warp, instruction = product.warp, product.instruction
     cta = warp.cta
     pipe = cta.pipe(warp)
+    if cta.quick_product(product, pipe, order):
+        return
     shape = decode_instruction(product.shape)
     places = []
     for bits, rows in ((product.a, shape.m), (product.b, shape.n)):
@@ -87,8 +92,9 @@ def _execute(product: Product) -> None:
         for part in range(PARTS):
             where = TensorMemory.granules(part, start, shape.n)
             if product.accumulate:
-                cta.check_tmem(cta.tmem.shadow.read(where, pipe.agent, pipe.clock), warp, instruction)
-            cta.check_tmem(cta.tmem.shadow.write(where, pipe.agent, pipe.clock), warp, instruction)
+                seen = cta.tmem.shadow.read(where, pipe.agent, pipe.clock)
+                cta.check_tmem(seen, pipe.clock, warp, instruction)
+            cta.write_tmem(where, (pipe.agent, pipe.clock, order), warp, instruction)
     operands = cta.multiply(places, start, shape, accumulate=product.accumulate)
     if cta.grid.observer is not None:
         cta.grid.observer.product(product, start, operands, cta.tmem.data[:, start : start + shape.n])

@@ -8,11 +8,12 @@ only; for the race check a granule is one column of those 32 lanes. Standing: do
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mqa_ref.emulator.clocks import Clock, Shadow, new_clock
+from mqa_ref.emulator.clocks import Clock, Shadow, new_clock, tick
 from mqa_ref.emulator.ptx import Instruction
 
 LANE_COUNT, COLUMNS, PARTS = 128, 512, 4
@@ -26,13 +27,14 @@ class TensorMemory:
     """
 
     shadow: Shadow
-    data: NDArray[np.uint32] = field(init=False)
     allocated: dict[int, int] = field(default_factory=dict)
     freed: dict[int, int] = field(default_factory=dict)
     relinquished: bool = False
 
-    def __post_init__(self) -> None:
-        self.data = np.zeros((LANE_COUNT, COLUMNS), np.uint32)
+    @cached_property
+    def data(self) -> NDArray[np.uint32]:
+        """The columns [128, 512]; a CTA that never touches them has none."""
+        return np.zeros((LANE_COUNT, COLUMNS), np.uint32)
 
     def allocate(self, columns: int) -> int | None:
         """First start column with room for ``columns``, or None when tensor memory is full."""
@@ -66,13 +68,14 @@ class TensorMemory:
 
 @dataclass(frozen=True)
 class PendingLoad:
-    """A tcgen05.ld that was not waited for: the granules it reads and the clocks of their last writes at the
-    time of the load.
+    """A tcgen05.ld that was not waited for: the granules it reads, the clocks of their last writes at the time of the
+    load, and that time on the warp's clock.
     """
 
     where: slice
     instruction: Instruction
     written: NDArray[np.int32]
+    clock: int
 
 
 @dataclass
@@ -87,4 +90,4 @@ class TensorPipe:
     def begin(self, issued: Clock) -> None:
         """The next operation starts; it comes after its issue and after the pipe's earlier operations."""
         np.maximum(self.clock, issued, out=self.clock)
-        self.clock[self.agent] += 1
+        tick(self.clock, self.agent, int(self.clock[self.agent]) + 1)

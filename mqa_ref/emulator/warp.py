@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mqa_ref.emulator.clocks import Clock, new_clock
+from mqa_ref.emulator.clocks import GATHERED, Clock, new_clock
+from mqa_ref.emulator.lanes_of_warps import GATHERING
+from mqa_ref.emulator.lanes_of_warps import Lanes as LanesOfWarp
+from mqa_ref.emulator.tensor_order import TensorOrder
 
 if TYPE_CHECKING:
     from mqa_ref.emulator.cta import Cta
@@ -82,6 +85,9 @@ class Warp:
         self.past_grid_wait = False
         self.loads: list[PendingLoad] = []
         self.stores: list[tuple[slice, Instruction]] = []
+        self.order = TensorOrder(index)
+        self.lanes = LanesOfWarp()
+        self.stored = 0
         self.flying = False
         self.gave_up = False
         self.instructions = 0
@@ -169,6 +175,28 @@ class Warp:
         """Start a new epoch, after this warp's clock was handed to somebody."""
         self.clock[self.index] += 1
 
+    def handed(self) -> Clock:
+        """A copy of the clock for somebody else, as far as the active lanes speak for their warp."""
+        clock = self.clock.copy()
+        self._speak(clock, self.cta.grid.code.program.instructions[self.pc].line)
+        return clock
+
+    def gathered(self) -> None:
+        """The active lanes have met at a bar.warp.sync."""
+        self._speak(self.clock, GATHERING)
+        self.released()
+
+    def _speak(self, clock: Clock, line: int) -> None:
+        now = int(self.clock[self.index])
+        if self.converged(FULL):
+            clock[GATHERED + self.index] = now
+        else:
+            self.lanes.signal(now, self.active(), line)
+
+    def active(self) -> int:
+        """The active lanes as an integer, lane 0 its lowest bit."""
+        return int.from_bytes(np.packbits(self.mask, bitorder="little").tobytes(), "little")
+
     # lanes and fragments
 
     def set_mask(self, mask: Mask) -> None:
@@ -225,6 +253,23 @@ class Warp:
         self.others.remove(lowest)
         self.pc, self.waiting = lowest.pc, lowest.waiting
         self.set_mask(lowest.mask)
+
+    def after(self, signal: int | None) -> bool:
+        """Go on behind an instruction, where its signal says; True when the warp has to stop there."""
+        if signal is None:
+            self.pc += 1
+        elif signal == EXITED:
+            self.leave()
+            if self.done:
+                return True
+        elif signal == BLOCKED:
+            if not self.others:
+                return True
+        else:
+            assert signal == JUMPED
+        if self.others:
+            self.reconverge()
+        return self.waiting is not None
 
     def wake(self) -> bool:
         """Can this warp run? Resumes a fragment whose wait is over."""

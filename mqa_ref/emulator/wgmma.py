@@ -10,13 +10,13 @@ arithmetic: hw (an H200, see docs/numerics.md).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mqa_ref import numerics
-from mqa_ref.emulator.clocks import Clock
+from mqa_ref.emulator.clocks import Clock, tick
 from mqa_ref.emulator.descriptors import decode_matrix_sm90
 from mqa_ref.emulator.ptx import Instruction
 from mqa_ref.emulator.warp import LANES, Lanes, Warp
@@ -32,8 +32,8 @@ _SIGNS = np.uint8(0x80)
 
 @dataclass(frozen=True)
 class Form:
-    """What the text of a wgmma.mma_async says. ``unfenced``: a path leads to it on which one of its registers is used
-    after the last wgmma.fence.
+    """What the text of a wgmma.mma_async says. ``accumulator``: "fp32", or "fp16", two of them in each register.
+    ``unfenced``: a path leads to it on which one of its registers is used after the last wgmma.fence.
     """
 
     instruction: Instruction
@@ -105,7 +105,7 @@ def issue(warp: Warp, form: Form, a: int, b: int, accumulate: bool) -> None:
         cta.report("wgmma_misuse", message, warp, form.instruction)
     _take_registers(warp, product, form, accumulate)
     group.open.setdefault(warp.index, []).append(product)
-    product.clocks.append(warp.clock.copy())
+    product.clocks.append(warp.handed())
     warp.released()
     if len(product.clocks) == GROUP_WARPS:
         del group.partial[number]
@@ -116,7 +116,7 @@ def _take_registers(warp: Warp, product: Product, form: Form, accumulate: bool) 
     """Read the accumulators, unless a product in flight of the same shape and registers gives them, and own them."""
     owners = {id(owner): owner for index in form.registers if (owner := warp.owned.get(index)) is not None}
     for owner in owners.values():
-        if isinstance(owner, Product) and (owner.form.n, owner.form.registers) != (form.n, form.registers):
+        if isinstance(owner, Product) and _shape(owner.form) != _shape(form):
             message = "accumulators of a product of another shape or order of registers are still in flight"
             warp.cta.report("wgmma_not_waited", message, warp, form.instruction)
     if accumulate:
@@ -124,7 +124,9 @@ def _take_registers(warp: Warp, product: Product, form: Form, accumulate: bool) 
         if isinstance(before, Product) and before.form.registers == form.registers:
             product.before = before
         else:
-            product.start[warp.index] = _rows([_register(warp, i, form.instruction) for i in form.registers])
+            product.start[warp.index] = _rows(
+                form, [_register(warp, i, form.instruction) for i in form.registers]
+            )
     warp.owned.update(dict.fromkeys(form.registers, product))
     warp.watched.update(dict.fromkeys(form.registers))
 
@@ -146,11 +148,17 @@ def _places(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return lane // 4 + 8 * (value // 2 % 2), 8 * (value // 4) + 2 * (lane % 4) + value % 2
 
 
-def _rows(registers: list[Lanes]) -> NDArray[np.uint32]:
-    """fp32 accumulators of a warp as a matrix [16, n]."""
-    n = 2 * len(registers)
-    out = np.empty((_ROWS_PER_WARP, n), np.uint32)
-    out[_places(n)] = np.array(registers, np.uint32)
+def _shape(form: Form) -> tuple[int, str, tuple[int, ...]]:
+    return form.n, form.accumulator, form.registers
+
+
+def _rows(form: Form, registers: list[Lanes]) -> NDArray[np.uint32]:
+    """Accumulators of a warp as a matrix [16, n]; of a register with two the lower half is the first."""
+    values = np.array(registers, np.uint32)
+    if form.accumulator == "fp16":
+        values = np.stack([values & np.uint32(0xFFFF), values >> np.uint32(16)], axis=1).reshape(-1, LANES)
+    out = np.empty((_ROWS_PER_WARP, form.n), np.uint32)
+    out[_places(form.n)] = values
     return out
 
 
@@ -159,10 +167,10 @@ def _execute(cta: Cta, group: WarpGroup, product: Product) -> None:
     form = product.form
     warps = cta.warps[group.first : group.first + GROUP_WARPS]
     pipe = cta.pipe(warps[0])
-    pipe.clock[pipe.agent] += 1
-    product.tick = int(pipe.clock[pipe.agent])
+    product.tick = int(pipe.clock[pipe.agent]) + 1
+    tick(pipe.clock, pipe.agent, product.tick)
     seen: Clock = np.minimum.reduce(product.clocks)  # what every warp of the group knows to have happened
-    seen[pipe.agent] = product.tick
+    tick(seen, pipe.agent, product.tick)
     operands = []
     for bits, rows, negate in ((product.a, ROWS, form.negate_a), (product.b, form.n, form.negate_b)):
         place = cta.operand_place(decode_matrix_sm90(bits), rows, K_BYTES)
@@ -184,13 +192,17 @@ def _execute(cta: Cta, group: WarpGroup, product: Product) -> None:
             empty = np.zeros((_ROWS_PER_WARP, form.n), np.uint32)
             before = np.concatenate([product.start.get(warp.index, empty) for warp in warps])
     machine = machine_of(cta)
-    product.result = numerics.mma(operands[0], operands[1], machine=machine, acc="fp32", c=before).astype(
-        np.uint32
-    )
+    acc: Literal["fp32", "fp16"] = "fp16" if form.accumulator == "fp16" else "fp32"
+    if before is not None and acc == "fp16":
+        before = before.astype(np.uint16)
+    result = numerics.mma(operands[0], operands[1], machine=machine, acc=acc, c=before)
+    product.result = result.astype(np.uint32)
     product.before = None
     row, column = _places(form.n)
     for number, warp in enumerate(warps):
         values = product.result[number * _ROWS_PER_WARP + row, column]
+        if acc == "fp16":
+            values = values[0::2] | values[1::2] << np.uint32(16)
         for index, lanes in zip(form.registers, values, strict=True):
             if warp.owned.get(index) is product:
                 warp.regs[index] = np.ascontiguousarray(lanes)
@@ -222,7 +234,7 @@ def retire(warp: Warp, pending: int) -> None:
     keep = max(0, len(groups) - pending)
     for product in (product for each in groups[:keep] for product in each):
         agent = warp.cta.pipe(warp.cta.warps[group.first]).agent
-        warp.clock[agent] = max(int(warp.clock[agent]), product.tick)
+        tick(warp.clock, agent, max(int(warp.clock[agent]), product.tick))
         for index in product.form.registers:
             if warp.owned.get(index) is product:
                 del warp.owned[index]

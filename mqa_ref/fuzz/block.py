@@ -17,7 +17,7 @@ from hypothesis.strategies import SearchStrategy
 from mqa_ref.errors import MqaRefError
 from mqa_ref.fuzz.always import schedules_partition
 from mqa_ref.fuzz.bugs import BUGS
-from mqa_ref.fuzz.campaign import BLOCK, BlockResult, Campaign, Found
+from mqa_ref.fuzz.campaign import BLOCK, BlockResult, Campaign, Found, declared_by
 from mqa_ref.fuzz.casefile import description_text
 from mqa_ref.fuzz.description import Description
 from mqa_ref.fuzz.drive import drive
@@ -25,6 +25,7 @@ from mqa_ref.fuzz.properties import PROPERTIES
 from mqa_ref.fuzz.session import Session, ratio_of, subject_of
 from mqa_ref.fuzz.shapes import palette, weighted
 from mqa_ref.fuzz.strategies import descriptions
+from mqa_ref.reference import SUM_ORDERS
 from mqa_ref.schedule import build
 from mqa_ref.verification.words import words
 
@@ -33,7 +34,7 @@ TARGETED = 4
 SCHEDULES = 3
 """Schedules built and walked in each block."""
 
-DETAILED = 3
+DETAILED = 1
 """After so many failures of a block only the classes of further ones are worked out."""
 
 Keep = Callable[[Found], None]
@@ -46,7 +47,8 @@ def block_seed(campaign: Campaign, index: int) -> int:
 
 def examples_of(campaign: Campaign, index: int) -> SearchStrategy[Description]:
     """What a block draws from."""
-    shapes = weighted(palette(campaign.seed, index, campaign.flows, options=campaign.options))
+    how: Any = {"options": campaign.options, "pages": campaign.pages, "heads": campaign.heads}
+    shapes = weighted(palette(campaign.seed, index, campaign.flows, **how))
     cheap = [name for name in campaign.checks if not PROPERTIES[name].compiles]
     costly = [name for name in campaign.checks if PROPERTIES[name].compiles]
     # A compilation costs many launches: those properties come up a third as often. A property costs a launch or two,
@@ -59,15 +61,19 @@ def examples_of(campaign: Campaign, index: int) -> SearchStrategy[Description]:
     )
 
 
-def replay_block(campaign: Campaign, index: int, body: Callable[[Description], None], **how: Any) -> None:
+def replay_block(
+    campaign: Campaign, index: int, body: Callable[[Description], float | None], **how: Any
+) -> None:
     """Call ``body`` with the examples of a block, which follow from the campaign and ``index`` alone, as long as it
-    returns; ``how``: see ``drive``."""
+    returns: None, or what ``ratio_of`` the launch is, if it has worked that out; ``how``: see ``drive``."""
     steered = index % TARGETED == TARGETED - 1
 
     def steer(description: Description) -> None:
+        ratio = body(description)
         if steered:
-            hypothesis.target(ratio_of(subject_of(description), campaign), label="share of the error bound")
-        body(description)
+            if ratio is None:
+                ratio = ratio_of(subject_of(description), campaign)
+            hypothesis.target(ratio, label="share of the error bound")
 
     drive(
         examples_of(campaign, index),
@@ -104,7 +110,7 @@ def run_block(
             return run_block(campaign, index, session=own, before=before, **how)
     begun = time.monotonic()
     examples: list[str] = []
-    seen: set[Description] = set()
+    seen: dict[Description, float | None] = {}
     failures: list[Found] = []
     coverage: Counter[str] = Counter()
     properties: Counter[str] = Counter()
@@ -120,40 +126,45 @@ def run_block(
             seen_before = any(one.name == found.name for one in failures)
             failures.append(replace(found, case=b"") if seen_before else found)
 
-    def body(description: Description) -> None:
+    # The bound of a kernel that adds in the reference's order is that by which blocks are steered.
+    alike = declared_by(campaign.kernel).order == SUM_ORDERS[0]
+
+    def body(description: Description) -> float | None:
         nonlocal ratio
         if description in seen or stopped:
-            return
+            return seen.get(description)
         number = len(seen)
-        seen.add(description)
+        seen[description] = None
         if number >= size:
-            return
+            return None
         late = seconds is not None and time.monotonic() - begun > seconds
         if late or (stop and failures):
             count["skipped"] += 1
-            return
+            return None
         if number in fatal:
             examples.append(f"{number}:{digest_of(description)}")
             take(session.found(description, session.fatal(description, fatal[number]), index, number))
-            return
+            return None
         if before is not None:
             before(number)
         try:
             judged = session.judge(description, brief=len(failures) >= DETAILED)
         except MqaRefError as error:
             stopped.append(error)
-            return
+            return None
         outcome = judged.outcome
         examples.append(f"{number}:{digest_of(description)}")
         count.update(
             launches=judged.launches, logits=judged.logits, unsupported=int(bool(outcome.unsupported))
         )
         if outcome.unsupported:
-            return
+            return None
         coverage.update(judged.covered)
         properties.update(("launch", *((outcome.checked,) if outcome.checked else ())))
         ratio = max(ratio, outcome.ratio)
         take(session.found(description, judged, index, number))
+        seen[description] = outcome.ratio if alike and not outcome.failures else None
+        return seen[description]
 
     builder = BUGS[campaign.bug].builder if campaign.bug else build
     for turn in range(SCHEDULES):

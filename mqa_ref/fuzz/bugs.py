@@ -1,28 +1,28 @@
 """The faults reported in the field (docs/peers.md), each put back: what fuzzing must find.
 
-Each is as near to its report as a launch allows: an edit of the kernel's PTX; a kernel that takes its inputs for other
-ones (``inputs``); one whose result is spoiled (``result``); a builder of schedules that is wrong; a reference that is.
+Each is as near to its report as a launch allows: an edit of the builtin kernel's source, or of its PTX; a builder of
+schedules that is wrong; a reference that is; and, where no code of the kernel can have the fault, a kernel that takes
+its inputs for other ones.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mqa_ref.findings import Finding
 from mqa_ref.flow import Flow
+from mqa_ref.fuzz.edits import Fault
 from mqa_ref.launch import Launch
 from mqa_ref.problem import Problem
 from mqa_ref.schedule import Form, build
 from mqa_ref.verification.runner import Launcher
 
 Inputs = Callable[[Problem, Mapping[str, Any]], Problem]
-Result = Callable[[Problem, Launch], Launch]
 Builder = Callable[[ArrayLike, int, Form], NDArray[np.int32]]
 
 
@@ -33,9 +33,9 @@ class Bug:
 
     number: int
     what: str
+    source: tuple[Fault, ...] = ()
     ptx: Callable[[str], str] | None = None
     inputs: Inputs | None = None
-    result: Result | None = None
     builder: Builder = build
     generation: str = ""
 
@@ -51,8 +51,7 @@ class Bug:
             **how: Any,
         ) -> Launch:
             given = problem if self.inputs is None else self.inputs(problem, options or {})
-            told = launch(given, flow, options=options, edit_ptx=self.ptx or edit_ptx, **how)
-            return told if self.result is None else self.result(problem, told)
+            return launch(given, flow, options=options, edit_ptx=self.ptx or edit_ptx, **how)
 
         return broken
 
@@ -100,71 +99,6 @@ def _first_8191_rows(lengths: ArrayLike, num_sms: int, form: Form) -> NDArray[np
     return build(seen, num_sms, form)
 
 
-def _odd_atoms(problem: Problem, launch: Launch) -> Launch:
-    """Query tokens are taken in pairs; the odd one gets the logits of the one before it."""
-    if problem.next_n % 2 == 0 or problem.next_n == 1:
-        return launch
-    logits = launch.logits.reshape(problem.batch, problem.next_n, -1).copy()
-    logits[:, -1] = logits[:, -2]
-    return replace(launch, logits=logits.reshape(launch.logits.shape))
-
-
-def _whole_tiles(problem: Problem, _: Mapping[str, Any]) -> Problem:
-    """Table entries are read for all pages of the last tile."""
-    lengths = (-(-problem.context_lens // 128) * 128).astype(np.int32)
-    return taken_for(problem, context_lens=lengths)
-
-
-def _endless(problem: Problem, launch: Launch) -> Launch:
-    """The walk ends where it meets its end exactly, and nowhere else."""
-    if not any(fault.kind == "no_termination" for fault in problem.schedule_faults):
-        return launch
-    finding = Finding("runaway", "error", "a walk that never meets its end")
-    return replace(launch, findings=(*launch.findings, finding))
-
-
-def _weights_lag(problem: Problem, _: Mapping[str, Any]) -> Problem:
-    """A row without tokens does not advance the weights: the next row is given those of the empty one."""
-    weights = problem.weights.reshape(problem.batch, problem.next_n, -1).copy()
-    late = np.flatnonzero((problem.context_lens[1:] > 0) & (problem.context_lens[:-1] == 0)) + 1
-    weights[late] = weights[late - 1]
-    return taken_for(problem, weights=weights.reshape(problem.weights.shape))
-
-
-def _short_result(problem: Problem, launch: Launch) -> Launch:
-    """The result ends 256 columns early where a split is begun."""
-    longest = int(problem.context_lens.max())
-    written = launch.written.copy()
-    if longest % 256:
-        written[:, longest // 256 * 256 :] = False
-    return replace(launch, written=written)
-
-
-def _no_nan(problem: Problem, _: Mapping[str, Any]) -> Problem:
-    """NaN codes count as 448."""
-    pool, codes = problem.kv_fused.copy(), problem.page * problem.head_dim
-    keys = pool[:, :codes]
-    keys[(keys & 0x7F) == 0x7F] -= 1
-    q = problem.q.copy()
-    q[(q & 0x7F) == 0x7F] -= 1
-    return taken_for(problem, kv_fused=pool, q=q)
-
-
-def _interleaved(problem: Problem, _: Mapping[str, Any]) -> Problem:
-    """A page is taken for tokens of D codes and a scale each."""
-    pages, dim = problem.num_pages, problem.head_dim
-    tokens = problem.kv_fused.reshape(pages, problem.page, dim + 4)
-    parts = [tokens[:, :, :dim].reshape(pages, -1), tokens[:, :, dim:].reshape(pages, -1)]
-    return taken_for(problem, kv_fused=np.concatenate(parts, axis=1))
-
-
-def _first_token(problem: Problem, _: Mapping[str, Any]) -> Problem:
-    """Only the first token of a page is read, for all of them."""
-    keys = np.repeat(problem.key_codes[:, :1], problem.page, axis=1).reshape(problem.num_pages, -1)
-    scales = np.repeat(problem.scale_bits[:, :1], problem.page, axis=1).view(np.uint8)
-    return taken_for(problem, kv_fused=np.concatenate([keys, scales], axis=1))
-
-
 def _signed_codes(problem: Problem, _: Mapping[str, Any]) -> Problem:
     """Codes from 0x80 on are taken for two's complement: the magnitude is that of the negated byte."""
     q = problem.q.copy()
@@ -174,20 +108,49 @@ def _signed_codes(problem: Problem, _: Mapping[str, Any]) -> Problem:
     return taken_for(problem, q=q)
 
 
-def _wrapped_pages(problem: Problem, _: Mapping[str, Any]) -> Problem:
-    """Page number times page bytes is kept in 15 bits, as the report's was in 31: a pool of 2 GiB is not launched."""
-    last = max(1, (1 << 15) // problem.kv_fused.shape[1])
-    return taken_for(problem, block_table=np.where(problem.block_table >= 0, problem.block_table % last, -1))
+_PER_ROW = "_issue(loads.weights, (q_slot.index,), row, barrier)"
+# fmt: off
+SOURCE_FAULTS: Mapping[int, tuple[Fault, ...]] = {
+    4: (Fault("query tokens are taken in pairs; an odd last one gets the scores of the one before it", "score",
+        "source[(None, None, None, 0, part)]",
+        "source[(None, None, None, 0, part - (config.num_epi_subtiles"
+        " if 1 < config.next_n == t + 1 and t % 2 == 0 else 0))]"),),
+    6: (Fault("table entries are read for all pages of the last tile", "roles",
+        "(length + (config.page - 1)) >> (config.page.bit_length() - 1)",
+        "((length + (config.tile_tokens - 1)) >> 7) * pages_per_tile"),),
+    7: (Fault("the walk ends where it meets its end exactly, and nowhere else", "walk",
+        "min(last_row, work.batch - 1)",
+        "min(last_row, work.batch - 1) if (end_split == 0) | ((first_row == end_row) & (first_split == end_split))"
+        " | (end_split < ((work.context_lens[min(end_row, work.batch - 1)] + ((1 << SPLIT_BITS) - 1)) >> SPLIT_BITS))"
+        " else Int32(1 << 30)"),),
+    8: (Fault("a row without tokens does not advance the weights: the next row is given its own", "roles",
+        _PER_ROW,
+        _PER_ROW.replace("row,", "row - 1 if (row > walk.first_row) & (work.context_lens[max(row - 1, 0)] == 0)"
+        " else row,")),),
+    9: (Fault("the result is taken to be 256 columns narrower", "score",
+        "columns = logits.shape[1]", "columns = logits.shape[1] - 256"),),
+    13: (Fault("the ReLU takes the greater of a score and 0, which drops a NaN", "epilogue",
+        "    doubled = cute.arch.add_packed_f32x2(dots, tuple(cute.math.absf(dot) for dot in dots), rnd=\"rn\")",
+        "    dots = tuple(_asm(Float32, \"max.f32 $0, $1, $2;\", \"=f,f,f\", dot, Float32(0.0)) for dot in dots)\n"
+        "    doubled = cute.arch.add_packed_f32x2(dots, dots, rnd=\"rn\")"),),
+    14: (Fault("the scales of a page are taken to begin after the first token's codes, as interleaved ones do", "sm100",
+        "pages + page * head_dim, scale_bytes", "pages + head_dim, scale_bytes"),),
+    15: (Fault("only the first token of a page is read: all have its scale", "score",
+        "scales[(token, stage)]", "scales[(token // config.page * config.page, stage)]", 2),),
+    17: (Fault("the number of a page loses its high bits, as the product with 2^31 and more did", "roles",
+        "page_id = block_table[(row, entry)]", "page_id = block_table[(row, entry)] & 3"),),
+    19: (Fault("the weights after those in registers begin two heads early", "score",
+        "[weights[(t * config.heads + head + j, q_slot.index)] for j in range(4)]",
+        "[weights[(t * config.heads + head + j - (2 if config.weights_in_registers else 0), q_slot.index)]"
+        " for j in range(4)]"),),
+}
+# fmt: on
+"""Faults in the builtin kernel's source, by number of the report."""
 
 
-def _odd_register_weights(problem: Problem, options: Mapping[str, Any]) -> Problem:
-    """The weights after those in registers begin two heads early."""
-    kept = int(options.get("max_w_in_reg", 0))
-    if not 0 < kept < problem.heads:
-        return problem
-    weights = problem.weights.copy()
-    weights[:, kept:] = np.roll(problem.weights, 2, axis=1)[:, kept:]
-    return taken_for(problem, weights=weights)
+def _in_source(number: int) -> Bug:
+    faults = SOURCE_FAULTS[number]
+    return Bug(number, faults[0].what, source=faults)
 
 
 _NEVER_WAITS = "setp.eq.u32 P1, 0, 0;"
@@ -195,22 +158,22 @@ BUGS: Mapping[str, Bug] = {
     "peer-01": Bug(1, "context_lens[B] is read", ptx=_reads_past_lengths),
     "peer-02": Bug(2, "the builder fails for a batch without tokens", builder=_no_zero_batches),
     "peer-03": Bug(3, "the builder sees 8191 rows", builder=_first_8191_rows),
-    "peer-04": Bug(4, "odd query tokens are taken in pairs", result=_odd_atoms),
+    "peer-04": _in_source(4),
     "peer-05": Bug(
         5, "a wait for a barrier is left out", ptx=_once(r"mbarrier\.try_wait[^;]*;", _NEVER_WAITS)
     ),
-    "peer-06": Bug(6, "table entries of the whole last tile are read", inputs=_whole_tiles),
-    "peer-07": Bug(7, "the walk ends by inequality alone", result=_endless),
-    "peer-08": Bug(8, "a row without tokens leaves its weights to the next", inputs=_weights_lag),
-    "peer-09": Bug(9, "the result is 256 columns short", result=_short_result),
+    "peer-06": _in_source(6),
+    "peer-07": _in_source(7),
+    "peer-08": _in_source(8),
+    "peer-09": _in_source(9),
     "peer-10": Bug(10, "no ReLU before the sum", ptx=lambda text: text.replace("abs.f32", "mov.b32")),
     "peer-11": Bug(11, "the reference has the ReLU of the other generation", generation="max"),
-    "peer-13": Bug(13, "NaN codes count as 448", inputs=_no_nan),
-    "peer-14": Bug(14, "scales are taken for interleaved", inputs=_interleaved),
-    "peer-15": Bug(15, "only the first token of a page is read", inputs=_first_token),
+    "peer-13": _in_source(13),
+    "peer-14": _in_source(14),
+    "peer-15": _in_source(15),
     "peer-16": Bug(16, "codes of 0x80 and more are sign-extended", inputs=_signed_codes),
-    "peer-17": Bug(17, "page offsets wrap at 2^15", inputs=_wrapped_pages),
-    "peer-19": Bug(19, "the weights after those in registers begin early", inputs=_odd_register_weights),
+    "peer-17": _in_source(17),
+    "peer-19": _in_source(19),
     "peer-20": Bug(20, "lengths are read before the wait", ptx=_once(r"griddepcontrol\.wait;", "")),
 }
 """By name. 12 (H = 10) and an odd ``max_w_in_reg`` are refused before a launch; 18 (padded pools) cannot be said to a

@@ -18,7 +18,10 @@ from mqa_ref.flow import FLOWS
 from mqa_ref.fuzz.bugs import BUGS
 from mqa_ref.fuzz.model import NAME
 from mqa_ref.fuzz.properties import PROPERTIES
+from mqa_ref.fuzz.shapes import HEADS
+from mqa_ref.kernel.serves import ANYTHING
 from mqa_ref.kernel.targets import Declared, resolve
+from mqa_ref.problem_rules import PAGES
 from mqa_ref.verification.request import check_request
 
 PROCESS_DIED = "error:process_died"
@@ -32,9 +35,10 @@ WITH_OPTIONS = ("builtin", "sglang")
 @dataclass(frozen=True)
 class Campaign:
     """The request, checked. ``flows``: those that are drawn. ``options``: whether the kernel's options are drawn.
-    ``checks``: the properties that are drawn. ``known``: a ledger of known findings as JSON, "" for none. ``seconds``,
-    ``memory_bytes``: limits of a kernel in a process of its own. ``bug``: a name of ``fuzz.bugs``, which is put into
-    the kernel, "" for none."""
+    ``checks``: the properties that are drawn. ``pages``, ``heads`` (with next_n): the shapes that are drawn.
+    ``own_schedule``: the kernel computes its schedule, whatever one is drawn. ``known``: a ledger of known findings as
+    JSON, "" for none. ``seconds``, ``memory_bytes``: limits of a kernel in a process of its own. ``bug``: a name of
+    ``fuzz.bugs``, which is put into the kernel, "" for none."""
 
     kernel: str = "builtin"
     backend: str = "emulator"
@@ -45,6 +49,9 @@ class Campaign:
     options: bool = True
     orders: tuple[str, ...] = ORDERS
     checks: tuple[str, ...] = tuple(PROPERTIES)
+    pages: tuple[int, ...] = PAGES
+    heads: tuple[tuple[int, int], ...] = HEADS
+    own_schedule: bool = False
     known: str = ""
     seconds: float = 300.0
     memory_bytes: int = 8 << 30
@@ -203,18 +210,26 @@ def check_campaign(
     chosen = tuple(PROPERTIES) if checks is None else tuple(checks)
     declared = declared_by(kernel)
     with_options = kernel in WITH_OPTIONS
-    left_out = {"options": not with_options, "interleaving": on != "emulator"}
+    serves = ANYTHING if kernel == NAME else resolve(kernel).serves
+    left_out = {
+        "options": not with_options,
+        "interleaving": on != "emulator",
+        **dict.fromkeys(("stale_schedule", "schedule"), serves.own_schedule),
+    }
     chosen = tuple(name for name in chosen if not left_out.get(name))
     return Campaign(
         kernel=kernel,
         backend=on,
-        flows=FLOWS if flow == "all" else (flow,),
+        flows=tuple(name for name in FLOWS if serves.takes_flow(name)) if flow == "all" else (flow,),
         machine=machine or declared.machine,
         generation=(BUGS[bug].generation if bug else "") or generation or declared.generation,
         seed=seed,
         options=with_options,
         orders=tuple(orders) if orders else (ORDERS if on == "emulator" else ORDERS[:1]),
         checks=chosen,
+        pages=tuple(page for page in PAGES if serves.takes(page=page)),
+        heads=tuple(pair for pair in HEADS if serves.takes(heads=pair[0], next_n=pair[1])),
+        own_schedule=serves.own_schedule,
         known=known,
         seconds=seconds,
         memory_bytes=memory_bytes,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mqa_ref.emulator.policy import ORDERS
 from mqa_ref.errors import Fault, InputError
 from mqa_ref.flow import FLOWS
+from mqa_ref.fuzz.shapes import HEADS
 from mqa_ref.fuzz.subject import Subject
 from mqa_ref.problem_rules import PAGES
 from mqa_ref.verification.full import SWITCHES
@@ -235,12 +236,36 @@ def check_ids(names: Iterable[str]) -> None:
         )
 
 
-def reachable(flows: Iterable[str], orders: Iterable[str], *, options: bool) -> tuple[str, ...]:
-    """The coverpoints that a campaign can meet with these flows and interleavings, with or without options."""
+_OF_THE_SCHEDULE = (
+    "schedule.forward",
+    "schedule.reversed",
+    "schedule.foreign",
+    "schedule.all-work-in-one-cta",
+)
+
+
+def reachable(
+    flows: Iterable[str],
+    orders: Iterable[str],
+    *,
+    options: bool,
+    pages: Iterable[int] = PAGES,
+    heads: Iterable[tuple[int, int]] = HEADS,
+    own_schedule: bool = False,
+) -> tuple[str, ...]:
+    """The coverpoints that a campaign can meet with these flows, interleavings, pages and pairs (heads, next_n), with
+    or without options, and of a kernel that computes its schedule those that do not ask for another one."""
+    pairs = tuple(heads)
     able = {*(f"flow.{flow}" for flow in flows), *(f"order.{order}" for order in orders)}
+    able |= {f"page.{page}" for page in pages}
+    able |= {f"heads.{count}" if count in (32, 64) else "heads.other" for count, _ in pairs}
+    able |= {f"next_n.{next_n}" for _, next_n in pairs}
+    able |= {"next_n.4+" for _, next_n in pairs if next_n >= 4}
+    able |= {"next_n.odd" for _, next_n in pairs if next_n % 2 and next_n > 1}
     return tuple(
         name
         for name in COVERPOINTS
-        if (not name.startswith(("flow.", "order.")) or name in able)
+        if (not name.startswith(("flow.", "order.", "page.", "heads.", "next_n.")) or name in able)
         and (options or not name.startswith("option.") or name == "option.default")
+        and not (own_schedule and name in _OF_THE_SCHEDULE)
     )

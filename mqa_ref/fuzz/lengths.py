@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from mqa_ref.errors import Fault, InputError
+from mqa_ref.problem_rules import PAGES
 from mqa_ref.schedule import SPLIT_TOKENS
 
-WINDOWS = (2048, 4096, 8192)
-"""Tokens for which a warp of the kernel fetches table entries at once: 32 entries of pages of 32, 64 and 128 for each
-of two groups, 64 tiles with the last."""
+WINDOW_ENTRIES = 64
+"""Table entries that a warp of the kernel fetches at once: 32 for each of two groups."""
+WINDOWS = tuple(WINDOW_ENTRIES * page for page in PAGES)
+"""The same as tokens; with pages of 128 they are those of 64 tiles."""
 MOST_LENGTH = 1300
 MOST_SPLITS = 6
 ZERO_BATCHES = (1, 2, 3, 31, 32, 33, 64)
@@ -81,6 +83,7 @@ def _scattered(lengths: tuple[int, ...], batch: int, place: int) -> tuple[int, .
 
 
 _MORE_CHOICES = 40
+_TURNS, _MORE = st.sampled_from(range(16)), st.booleans()
 
 
 @st.composite
@@ -90,27 +93,27 @@ def mostly(draw: st.DrawFn, usual: SearchStrategy[Any], *rare: SearchStrategy[An
     Hypothesis takes the value of which the fewest choices were made for the simplest, so that a rare one, which may
     need a single choice, is given more of them than any usual one has.
     """
-    turn = draw(st.sampled_from(range(16))) - (16 - len(rare))
+    turn = draw(_TURNS) - (16 - len(rare))
     if turn < 0:
         return draw(usual)
     value = draw(rare[turn])
     for _ in range(_MORE_CHOICES):
-        draw(st.booleans())
+        draw(_MORE)
     return value
 
 
-def launch_lengths() -> SearchStrategy[tuple[int, ...]]:
-    """Lengths for launches, most of them of few tiles: what goes wrong shows in small launches, of which there is time
-    for many; one in four has more, and one in 16 fills a window."""
-    return mostly(
-        context_lengths(max_batch=4, max_length=400, max_splits=3), *[context_lengths()] * 4, long_lengths()
-    )
+def launch_lengths(*, page: int = 64) -> SearchStrategy[tuple[int, ...]]:
+    """Lengths for launches on pages of so many tokens, most of them of few tiles: what goes wrong shows in small
+    launches, of which there is time for many; one in four has more, and one in 16 fills a window."""
+    usual = context_lengths(max_batch=4, max_length=400, max_splits=3)
+    return mostly(usual, *[context_lengths()] * 4, long_lengths(page=page))
 
 
-def long_lengths() -> SearchStrategy[tuple[int, ...]]:
-    """One sequence that ends at, or up to a tile after, the end of a window; the shorter windows more often."""
-    ends = [window + more for window in WINDOWS for more in (0, -1, 1, 128, 129)]
-    return st.sampled_from([*ends[:5] * 3, *ends[5:10] * 2, *ends[10:]]).map(lambda length: (length,))
+def long_lengths(*, page: int = 64) -> SearchStrategy[tuple[int, ...]]:
+    """One sequence that ends at, or up to a tile after, the end of a window of 64 table entries."""
+    refuse([] if page in PAGES else [Fault("page", repr(page), f"one of {PAGES}")])
+    window = WINDOW_ENTRIES * page
+    return st.sampled_from([window + more for more in (0, 0, -1, 1, 128, 129)]).map(lambda length: (length,))
 
 
 def refuse(faults: Sequence[Fault]) -> None:

@@ -129,8 +129,10 @@ def _plainer(description: Description) -> Iterator[Description]:
     yield replace(plain, lengths=description.lengths, shape=shape, data=description.data)
     yield replace(description, lengths=(1,), cuts=())
     yield replace(description, lengths=(1, 1), cuts=())
-    for lengths in _fewer(description.lengths):
-        yield replace(description, lengths=lengths, cuts=())
+    ones = tuple(min(length, 1) for length in description.lengths)
+    for lengths in dict.fromkeys([_collapsed(ones), ones, *_fewer(description.lengths)]):
+        if lengths != description.lengths:
+            yield replace(description, lengths=lengths, cuts=())
     longest = max(description.lengths)
     row = description.lengths.index(longest)
     for length in SHORTER if len(description.lengths) <= SMALL else ():
@@ -166,8 +168,19 @@ def _plainer(description: Description) -> Iterator[Description]:
             yield replace(description, shape=replace(shape, **{name: getattr(default, name)}))
 
 
+def _collapsed(lengths: tuple[int, ...]) -> tuple[int, ...]:
+    """Of each stretch of sequences without tokens one, and of those before and after all others none; a batch without
+    tokens stays."""
+    full = [row for row, length in enumerate(lengths) if length]
+    if not full:
+        return lengths
+    inner = lengths[full[0] : full[-1] + 1]
+    return tuple(length for row, length in enumerate(inner) if length or inner[row - 1])
+
+
 def _fewer(lengths: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Batches with fewer sequences: single ones, pairs with an empty one, those with tokens, halves, all but one."""
+    """Batches with fewer sequences: single ones, pairs with an empty one, those with tokens, stretches of empty ones as
+    one, halves, all but one."""
     if len(lengths) < 2:
         return
     full = tuple(length for length in lengths if length)
@@ -176,6 +189,6 @@ def _fewer(lengths: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     pairs = [pair for length in full[:2] for pair in ((length, 0), (0, length))]
     halves = [lengths[: count // 2], lengths[count // 2 :]]
     others = [lengths[:row] + lengths[row + 1 :] for row in range(count if count <= 8 else 0)]
-    for fewer in dict.fromkeys([*singles, (0,), *pairs, (0, 0), full, *halves, *others]):
+    for fewer in dict.fromkeys([*singles, (0,), *pairs, (0, 0), full, _collapsed(lengths), *halves, *others]):
         if 0 < len(fewer) < count or (len(fewer) == count and sum(fewer) < sum(lengths)):
             yield fewer

@@ -66,7 +66,7 @@ def run_campaign(
     begun = time.monotonic()
     place = "" if folder is None else str(folder)
     doer: Runner = runner or (Inline(campaign, place) if workers == 1 else Pool(campaign, workers, place))
-    points = reachable(campaign.flows, campaign.orders, options=campaign.options)
+    points = coverpoints_of(campaign)
     results: list[BlockResult] = []
     try:
         saved, mended = _saved(campaign, doer.run, folder, shard)
@@ -104,6 +104,18 @@ def run_campaign(
         mended=mended,
         required=required,
         environment=environment(*(("sglang",) if campaign.kernel == "sglang" else ())),
+    )
+
+
+def coverpoints_of(campaign: Campaign) -> tuple[str, ...]:
+    """The coverpoints that a campaign can meet."""
+    return reachable(
+        campaign.flows,
+        campaign.orders,
+        options=campaign.options,
+        pages=campaign.pages,
+        heads=campaign.heads,
+        own_schedule=campaign.own_schedule,
     )
 
 

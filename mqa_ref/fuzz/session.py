@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
@@ -15,8 +17,9 @@ from mqa_ref.fuzz.campaign import PROCESS_DIED, Campaign, Found, declared_by
 from mqa_ref.fuzz.casefile import Case, description_text, encode_case
 from mqa_ref.fuzz.coverpoints import hits
 from mqa_ref.fuzz.description import Description, expand
+from mqa_ref.fuzz.edits import write_kernel
 from mqa_ref.fuzz.model import NAME, reference_launch
-from mqa_ref.fuzz.properties import Outcome, examine
+from mqa_ref.fuzz.properties import PROPERTIES, Outcome, examine
 from mqa_ref.fuzz.subject import Subject
 from mqa_ref.fuzz.trial import Failure, Trial
 from mqa_ref.kernel.targets import resolve
@@ -62,11 +65,20 @@ class Session(AbstractContextManager["Session"]):
             made: Launcher = reference_launch
             if campaign.kernel != NAME:
                 native = Settings() if campaign.backend == "cuda" else None
-                made = self._stack.enter_context(launcher(resolve(campaign.kernel), limits, native))
+                made = self._stack.enter_context(launcher(resolve(self._source()), limits, native))
             if campaign.bug:
                 made = BUGS[campaign.bug].wrap(made)
             self._launch = made
         return self._launch
+
+    def _source(self) -> str:
+        """The name of what is launched: the campaign's kernel, or a copy of the builtin one with a bug in it."""
+        campaign = self.campaign
+        faults = BUGS[campaign.bug].source if campaign.bug else ()
+        if not faults:
+            return campaign.kernel
+        folder = self._stack.enter_context(TemporaryDirectory(prefix="mqa-bug-"))
+        return write_kernel(Path(folder), faults)
 
     def judge(self, description: Description, *, brief: bool = False) -> Judged:
         """Expand, launch, and check; ``brief``: see ``Trial``. Raises NotAvailable and OracleError as they come."""
@@ -136,9 +148,14 @@ class Session(AbstractContextManager["Session"]):
 
 def _anywhere(text: str) -> Ledger:
     """A ledger in JSON, for launches that have no names: an entry's ``cases`` say which of the named problems must show
-    it, not that no other launch may."""
+    it, not that no other launch may. Cases that are properties stay: what is known of stale schedules is known of no
+    other launch."""
     ledger = Ledger.model_validate_json(text)
-    return Ledger(known=[one.model_copy(update={"cases": []}) for one in ledger.known])
+    known = [
+        one if set(one.cases) & set(PROPERTIES) else one.model_copy(update={"cases": []})
+        for one in ledger.known
+    ]
+    return Ledger(known=known)
 
 
 def subject_of(description: Description) -> Subject:

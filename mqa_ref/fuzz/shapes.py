@@ -1,21 +1,22 @@
 """The static shapes of launches: what a kernel is compiled for, and the few of them that one block of examples uses.
 
-A compilation takes longer than many small launches, so a block draws from a *palette* of two shapes, one of which an
-earlier block has used. Palettes follow from the seed and the number of the block alone; over many blocks they reach
-every shape.
+A compilation takes longer than many small launches, so a block draws from a *palette* of two shapes, and a shape serves
+four blocks. Palettes follow from the seed, the number of the block and what the kernel serves; over many blocks they
+reach every shape.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from mqa_ref.errors import Fault
 from mqa_ref.flow import FLOWS
 from mqa_ref.problem_rules import PAGES
 from mqa_ref.verification.full import SHAPES, SWITCHES
-from mqa_ref.verification.words import below
+from mqa_ref.verification.words import below, permutation
 
 HEADS: tuple[tuple[int, int], ...] = (
     *((64, 1), (32, 1), (64, 2), (32, 2), (64, 4), (32, 8)),
@@ -23,13 +24,20 @@ HEADS: tuple[tuple[int, int], ...] = (
 )
 """(heads, next_n) that are drawn: those in use, then those at the edges of what is legal."""
 FEW_SMS = (1, 2, 3, 4, 5, 8)
-MANY_SMS = (13, 33, 132, 148, 256)
+MANY_SMS = (33, 132, 148, 256)
+CROWDED = 8
+"""Of so many shapes one has many CTAs."""
+_PLACES = (2, 3, 6, 7)
+"""Where among them it may stand, so that of two shapes that serve a block together only one has many CTAs."""
 WEIGHTS_IN_REGISTERS = (0, 4, 16, 32)
 SUBTILES = (1, 2, 4)
-APART = 2
-"""A block draws from the shape of its own number and from the one that so many numbers are after it."""
+LANES = 2
+"""Blocks take turns in so many rows of shapes, so that as many processes keep to the shapes that they have compiled."""
+STRETCH = 2
+"""So many blocks of a row draw from the same two shapes; the next ones share the second of these."""
 
 Options = tuple[tuple[str, Any], ...]
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -86,36 +94,59 @@ def drawn_options(label: str, heads: int) -> Options:
 
 
 def palette(
-    seed: int, block: int, flows: Sequence[str] = FLOWS, *, options: bool = True
+    seed: int,
+    block: int,
+    flows: Sequence[str] = FLOWS,
+    *,
+    options: bool = True,
+    pages: Sequence[int] = PAGES,
+    heads: Sequence[tuple[int, int]] = HEADS,
 ) -> tuple[Shape, ...]:
-    """The shapes of one block, the cheaper one first. ``flows``: those of the campaign. ``options``: whether the
-    kernel's options are drawn too.
+    """The shapes of one block, the cheaper one first. ``flows``, ``pages``, ``heads``: those of the campaign.
+    ``options``: whether the kernel's options are drawn too.
 
-    Each shape serves two blocks, this one and the one ``APART`` before, so that a block compiles one shape anew. The
-    flows take turns, so that as many blocks as flows see all of them; the rest is by chance.
+    Each shape serves four blocks, so that two blocks compile one shape anew. The values of each part of a shape take
+    turns, in an order that is drawn for each round of turns, so that a short campaign sees all of them; the rest is by
+    chance.
     """
-    chosen = [_shape(seed, number, flows, options) for number in (block, block + APART)]
-    return tuple(sorted(chosen, key=lambda shape: shape.num_sms))
+    first = block // LANES // STRETCH * LANES + block % LANES
+    drawn = partial(_shape, seed, flows=flows, options=options, pages=pages, heads=heads)
+    return tuple(sorted((drawn(first), drawn(first + LANES)), key=lambda shape: shape.num_sms))
 
 
 def weighted(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
-    """What a block draws shapes from: one of many CTAs, whose launches take long, comes up one time in six."""
+    """What a block draws shapes from: one of many CTAs, whose launches take as long as a dozen others, comes up one
+    time in twelve."""
     few = [shape for shape in shapes if shape.num_sms <= max(FEW_SMS)]
     many = [shape for shape in shapes if shape.num_sms > max(FEW_SMS)]
-    return (*few * (5 if many else 1), *many)
+    return (*few * (11 if many else 1), *many)
 
 
-def _shape(seed: int, number: int, flows: Sequence[str], options: bool) -> Shape:
-    """The shape of a number. Of two that serve a block together, one may have many CTAs."""
-    label = f"shape/{seed}/{number}"
-    numbers = below(label, 4, 1 << 16).tolist()
-    heads, next_n = HEADS[numbers[0] % len(HEADS)]
-    counts = MANY_SMS if number // APART % 2 and numbers[1] % 4 == 0 else FEW_SMS
+def _shape(
+    seed: int,
+    number: int,
+    *,
+    flows: Sequence[str],
+    options: bool,
+    pages: Sequence[int],
+    heads: Sequence[tuple[int, int]],
+) -> Shape:
+    """The shape of a number."""
+    pair = _turn(f"heads/{seed}", number, heads)
+    round_, place = divmod(number, CROWDED)
+    crowded = place == _PLACES[int(below(f"crowded/{seed}/{round_}", 1, len(_PLACES))[0])]
+    sms = _turn(f"many/{seed}", round_, MANY_SMS) if crowded else _turn(f"few/{seed}", number, FEW_SMS)
     return Shape(
-        page=PAGES[numbers[2] % len(PAGES)],
-        heads=heads,
-        next_n=next_n,
-        num_sms=counts[numbers[3] % len(counts)],
+        page=_turn(f"page/{seed}", number, pages),
+        heads=pair[0],
+        next_n=pair[1],
+        num_sms=sms,
         flow=flows[number % len(flows)],
-        options=drawn_options(label, heads) if options else (),
+        options=drawn_options(f"shape/{seed}/{number}", pair[0]) if options else (),
     )
+
+
+def _turn(label: str, number: int, values: Sequence[Value]) -> Value:
+    """One of the values: in as many consecutive numbers as there are values each comes once."""
+    round_, place = divmod(number, len(values))
+    return values[int(permutation(f"turn/{label}/{round_}", len(values))[place])]

@@ -8,7 +8,7 @@ table entries are fetched at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -156,43 +156,55 @@ def shapes(
 def overrides() -> SearchStrategy[Override]:
     """One special value in one place that is used."""
 
-    def of(role: Any) -> SearchStrategy[Override]:
-        values = SPECIAL_CODES if role in ("query", "key") else SPECIAL_WORDS
-        places = {"at": st.integers(0, 7), "which": st.integers(0, 511), "element": st.integers(0, 127)}
-        return st.builds(Override, role=st.just(role), value=st.sampled_from(tuple(values)), **places)
+    return _OVERRIDES
 
-    return st.sampled_from(ROLES).flatmap(of)
+
+def _override(role: Any) -> SearchStrategy[Override]:
+    values = SPECIAL_CODES if role in ("query", "key") else SPECIAL_WORDS
+    places = {"at": st.integers(0, 7), "which": st.integers(0, 511), "element": st.integers(0, 127)}
+    return st.builds(Override, role=st.just(role), value=st.sampled_from(tuple(values)), **places)
+
+
+# A strategy that is made again for every draw is checked again for every draw.
+_BY_ROLE = {role: _override(role) for role in ROLES}
+_OVERRIDES = st.sampled_from(ROLES).flatmap(_BY_ROLE.__getitem__)
+_PARTS: Mapping[str, SearchStrategy[Any]] = {
+    "seed": st.integers(0, 2**32 - 1),
+    "order": st.sampled_from(PAGE_ORDERS),
+    "rest": st.sampled_from(RESTS),
+    "form": st.sampled_from(FORMS),
+    "columns": st.sampled_from((0, 1, 255, 256, 300)),
+    "poison": st.booleans(),
+    "overrides": st.lists(_OVERRIDES, max_size=3).map(tuple),
+}
+"""What every description draws, in this order."""
+_CUTTING, _ORDER_SEEDS, _CHECK_SEEDS = st.integers(0, 2), st.integers(0, 51), st.integers(0, 255)
 
 
 @st.composite
 def _descriptions(
     draw: st.DrawFn,
     shape: SearchStrategy[Shape],
-    lengths: SearchStrategy[tuple[int, ...]],
+    lengths: Mapping[int, SearchStrategy[tuple[int, ...]]],
     kinds: SearchStrategy[str],
-    interleavings: Sequence[str],
-    checks: Sequence[str],
+    interleavings: SearchStrategy[str],
+    checks: SearchStrategy[str],
 ) -> Description:
-    chosen, tokens = draw(shape), draw(lengths)
+    chosen = draw(shape)
+    tokens = draw(lengths[chosen.page])
     cutting: tuple[int, ...] = ()
-    if chosen.num_sms > 1 and draw(st.integers(0, 2)) == 2:
+    if chosen.num_sms > 1 and draw(_CUTTING) == 2:
         cutting = draw(cuts(tokens, num_sms=chosen.num_sms))
     return Description(
         lengths=tokens,
         shape=chosen,
         data=draw(kinds),
-        seed=draw(seeds()),
-        order=draw(st.sampled_from(PAGE_ORDERS)),
-        rest=draw(st.sampled_from(RESTS)),
-        form=draw(st.sampled_from(FORMS)),
+        **{name: draw(part) for name, part in _PARTS.items()},
         cuts=cutting,
-        columns=draw(st.sampled_from((0, 1, 255, 256, 300))),
-        poison=draw(st.booleans()),
-        overrides=tuple(draw(st.lists(overrides(), max_size=3))),
-        interleaving=draw(st.sampled_from(tuple(interleavings))),
-        interleaving_seed=draw(st.integers(0, 51)),
-        check=draw(st.sampled_from(tuple(checks))),
-        check_seed=draw(st.integers(0, 255)),
+        interleaving=draw(interleavings),
+        interleaving_seed=draw(_ORDER_SEEDS),
+        check=draw(checks),
+        check_seed=draw(_CHECK_SEEDS),
     )
 
 
@@ -204,11 +216,15 @@ def descriptions(
     interleavings: Sequence[str] = ORDERS,
     checks: Sequence[str] = ("",),
 ) -> SearchStrategy[Description]:
-    """Descriptions of launches; ``checks``: names of properties, "" for none."""
+    """Descriptions of launches. ``lengths``: ``launch_lengths`` of the shape's page if not given; ``checks``: names of
+    properties, "" for none."""
     refuse(subset("interleavings", interleavings, ORDERS) + subset("checks", checks, None))
-    drawn = launch_lengths() if lengths is None else lengths
     return _descriptions(
-        shapes() if shape is None else shape, drawn, data_patterns(kinds=kinds), interleavings, checks
+        shapes() if shape is None else shape,
+        {page: launch_lengths(page=page) if lengths is None else lengths for page in PAGES},
+        data_patterns(kinds=kinds),
+        st.sampled_from(tuple(interleavings)),
+        st.sampled_from(tuple(checks)),
     )
 
 

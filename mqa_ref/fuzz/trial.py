@@ -5,7 +5,7 @@ A property gets a ``Trial`` and gives back ``Failure``s; nothing here knows how 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mqa_ref.compare import compare
 from mqa_ref.compare.classes import EQUAL, KINDS, classify
+from mqa_ref.findings import Finding
 from mqa_ref.flow import Flow
 from mqa_ref.fuzz.subject import Subject
 from mqa_ref.launch import Launch
@@ -134,11 +135,16 @@ class Trial:
         codes = np.unique(classify(got[at], bits[at], written[at], FORMATS[self.flow.out]))
         return [Failure("bits", KINDS[code], "") for code in codes.tolist() if code != EQUAL]
 
-    def found(self, findings: Any) -> list[Failure]:
+    def found(self, findings: Iterable[Finding]) -> list[Failure]:
         """The findings that fail, as failures."""
+        return [Failure("finding", one.id, str(one)) for one in self.failing(findings)]
+
+    def failing(self, findings: Iterable[Finding], case: str = CASE) -> tuple[Finding, ...]:
+        """The findings of a launch that are errors and that the ledger does not know; ``case``: what it is told as the
+        launch's name."""
         if self.ledger is not None:
-            findings = self.ledger.mark(self.kernel, CASE, findings)
-        return [Failure("finding", one.id, str(one)) for one in findings if one.fails]
+            findings = self.ledger.mark(self.kernel, case, findings)
+        return tuple(one for one in findings if one.fails)
 
     def same(
         self,

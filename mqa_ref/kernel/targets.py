@@ -15,6 +15,7 @@ from mqa_ref.kernel.cache import cached, file_source, own_source
 from mqa_ref.kernel.compile import CompiledKernel, compile_kernel, import_compiler
 from mqa_ref.kernel.deepgemm.package import DISTRIBUTION
 from mqa_ref.kernel.raw_source import RawSource
+from mqa_ref.kernel.serves import ANYTHING, Serves
 from mqa_ref.kernel.sources import FLASHINFER, SGLANG, InstalledFile, load_from_file, load_from_module
 from mqa_ref.problem import Problem
 
@@ -70,7 +71,7 @@ class Target:
     further constructor arguments, each with the values that the level "full" crosses; None where they are not known
     before it is loaded. ``distribution``: the package that it comes from, whose version belongs to a report. ``raw``:
     of a kernel without host code, how it is compiled and launched; it has nothing to load, and nothing of it is
-    executed outside the emulator or a GPU.
+    executed outside the emulator or a GPU. ``serves``: the launches that it takes, as far as that is known.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Target:
     options: Options | None = None
     distribution: str | None = None
     raw: RawSource | None = None
+    serves: Serves = ANYTHING
 
     def scheduled(self, problem: Problem) -> Problem:
         """The problem with the schedule that the kernel is given. Raises Unsupported for a schedule that was forced
@@ -197,7 +199,12 @@ def _deepgemm(name: str, arch: str) -> Target:
         target.GENERATIONS[chosen], target.ORDERS[chosen], tail="page_0", machine=target.MACHINES[chosen]
     )
     return Target(
-        name, _nothing, declared=declared, options=(), distribution=DISTRIBUTION, raw=target.source(chosen)
+        *(name, _nothing),
+        declared=declared,
+        options=(),
+        distribution=DISTRIBUTION,
+        raw=target.source(chosen),
+        serves=target.SERVES,
     )
 
 

@@ -6,7 +6,8 @@ Per output element and K = 32 step there are 33 terms, 32 products and the accum
    < 1. The accumulator's exponent is that of its own format (-126 or -14 for subnormals). Zero terms have no
    exponent.
 2. Every term is cut toward zero to ``fraction_bits`` bits below the largest exponent.
-3. The cut terms are added exactly and the sum is rounded once; a zero sum is +0.
+3. The cut terms are added exactly and the sum is rounded once; a zero is +0, also one that the rounding makes of a
+   negative sum (which no machine here can: "rz13" keeps all that F = 13 does).
 4. A NaN operand or accumulator gives the canonical NaN; an infinite accumulator stays (e4m3fn has no inf, so
    nothing can cancel it).
 

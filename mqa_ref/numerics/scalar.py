@@ -186,7 +186,8 @@ def mma_step(a: Sequence[int], b: Sequence[int], c: int, *, machine: MachineMode
         largest = max((exponent for _, exponent in terms), default=0)
         unit = Fraction(2) ** (largest - machine.fraction_bits)
         total = sum(math.trunc(value / unit) for value, _ in terms) * unit
-    return machine.final(acc).encode(total)
+    code = machine.final(acc).encode(total)
+    return 0 if fmt.is_zero(code) else code
 
 
 def mma(a: Sequence[int], b: Sequence[int], c: int = 0, *, machine: MachineModel, acc: str) -> int:

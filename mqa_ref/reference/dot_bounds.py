@@ -20,7 +20,8 @@ Codes = NDArray[np.uint8]
 
 _GRID = 2.0**-18
 """Products of e4m3fn numbers, and so all sums of them, cut or not, are multiples of this."""
-_APART = 8
+_APART_BITS = 3
+_APART = 1 << _APART_BITS
 """Exponents are spread by this factor so that a sum of up to 255 powers shows the exponent of the largest."""
 
 _VALUE = np.where(np.isnan(E4M3_VALUE), 0.0, E4M3_VALUE)
@@ -88,9 +89,13 @@ def _largest_power(queries: Codes, keys: Codes) -> F64:
     float64 too, so its exponent divided by 8, rounded down, is E.
     """
     total = _SPREAD.take(queries) @ _SPREAD.take(keys).T
-    exponent = (total.view(np.int64) >> 52) - 1023
-    power: F64 = np.ldexp(1.0, exponent // _APART)
-    return power
+    exponent = total.view(np.int64)
+    exponent >>= 52
+    exponent -= 1023
+    exponent >>= _APART_BITS
+    exponent += 1023
+    exponent <<= 52
+    return exponent.view(np.float64)
 
 
 def _accumulator_power(reach: F64, acc: str) -> F64:

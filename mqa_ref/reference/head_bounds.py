@@ -57,6 +57,12 @@ class _Part:
         self.overflow |= self.rounding.overflows(reach)
         self.error = self.error + self.rounding.error(reach)
 
+    def part(self, number: int) -> _Part:
+        """One of several partial sums that were made at once, [n, sums, T]."""
+        one = _Part(self.rounding, self.slack[:, 0], self.true[:, number], self.error[:, number])
+        one.overflow = self.overflow[:, number]
+        return one
+
     def take(self, other: _Part) -> None:
         """Add another partial sum."""
         self.overflow |= other.overflow
@@ -69,15 +75,15 @@ def own_sum(heads: Heads, epi: str, factor: float) -> SumBound:
     next_n, count, tokens = heads.positive.shape
     # ``true`` is computed in float64 of at most 256 terms; eight times their error bound.
     slack = heads.magnitude * (factor * 2.0**-42)
-    parts = [
-        _Part(rounding, slack, np.zeros((next_n, tokens)), np.zeros((next_n, tokens)))
-        for _ in range(PARTIAL_SUMS)
-    ]
-    for head in range(count):
-        weight = factor * heads.weights[:, head, None]
-        parts[head % PARTIAL_SUMS].add(
-            weight * heads.positive[:, head], np.abs(weight) * heads.error[:, head]
-        )  # P
+    # The partial sums do not meet before they are joined: each takes a head at a time, all at once.
+    weights = factor * heads.weights[:, :, None]
+    true, off = weights * heads.positive, np.abs(weights) * heads.error
+    whole = np.zeros((next_n, PARTIAL_SUMS, tokens))
+    sums = _Part(rounding, slack[:, None], whole, whole.copy())
+    for head in range(0, count, PARTIAL_SUMS):
+        at = slice(head, head + PARTIAL_SUMS)
+        sums.add(true[:, at], off[:, at])  # P
+    parts = [sums.part(number) for number in range(PARTIAL_SUMS)]
     for left, right in _joins(epi):
         parts[left].take(parts[right])  # J
     total = parts[0]

@@ -13,28 +13,21 @@ E4M3_MAX = np.float32(448)
 NAN_CODES = (0x7F, 0xFF)
 
 
-def _magnitudes() -> NDArray[np.float32]:
-    """The value of each code 0..126, ascending: fraction * 2^-9 for exponent field 0, (8 + fraction) *
-    2^(field - 10) else."""
-    code = np.arange(127)
-    field, fraction = code >> 3, code & 7
-    significand = np.where(field == 0, fraction, fraction + 8)
-    return np.ldexp(significand.astype(np.float32), np.where(field == 0, -9, field - 10)).astype(np.float32)
-
-
 def quantise(values: NDArray[np.float32]) -> Codes:
     """The e4m3fn code nearest to each finite value: ties to the even code, magnitudes above 448 become 448,
     -0 keeps its sign.
 
     This rule is the package's own; libraries differ on overflow (numerics.md, "Rounding traps").
     """
-    table = _magnitudes()
-    middles = (table[:-1] + table[1:]) / np.float32(2)
-    magnitude = np.minimum(np.abs(values), E4M3_MAX)
-    above = np.searchsorted(middles, magnitude, side="right")
-    at_most = np.searchsorted(middles, magnitude, side="left")
-    code = np.where((above != at_most) & (above % 2 == 1), at_most, above)
-    signed: Codes = np.where(np.signbit(values), code + 128, code).astype(np.uint8)
+    magnitude = np.minimum(np.abs(values), E4M3_MAX).astype(np.float32)
+    bits = magnitude.view(np.uint32)
+    # fp32 has 20 more fraction bits, and exponents that are 120 greater.
+    rounded = (
+        (bits + ((bits >> np.uint32(20)) & np.uint32(1)) + np.uint32(0x7FFFF)) >> np.uint32(20)
+    ) - np.uint32(960)
+    subnormal = np.rint(magnitude * np.float32(512)).astype(np.uint32)
+    code = np.where(magnitude < np.float32(2.0**-6), subnormal, rounded)
+    signed: Codes = (code | (np.signbit(values).astype(np.uint32) << np.uint32(7))).astype(np.uint8)
     return signed
 
 

@@ -25,9 +25,10 @@ class Known(BaseModel):
     """One known finding.
 
     ``id``: what people call it. ``kernel``: pattern of the kernel's name, or several. ``kind``: of the finding.
-    ``source``: pattern of the "file:line" it comes from, None for any, also for none. ``cases``: the names of the
-    problems that show it, none for any problem. ``reason``: why it is accepted. ``link``: where it is tracked.
-    Patterns are those of file names (``*``, ``?``).
+    ``source``: pattern of the "file:line" it comes from, None for any, also for none. ``cases``: patterns of the names
+    of the problems that show it, none for any problem. ``always``: False for a finding that hangs on more than the
+    case's name, such as the lengths of "given"; a run may show it or not. ``reason``: why it is accepted. ``link``:
+    where it is tracked. Patterns are those of file names (``*``, ``?``).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -39,6 +40,7 @@ class Known(BaseModel):
     link: Text
     source: Text | None = None
     cases: list[Text] = []
+    always: bool = True
 
     def speaks_of(self, kernel: str) -> bool:
         """Whether this is known of a kernel of that name."""
@@ -50,12 +52,14 @@ class Known(BaseModel):
         source = self.source is None or (
             finding.source is not None and fnmatchcase(finding.source, self.source)
         )
-        in_case = not self.cases or case in self.cases
-        return source and in_case and finding.kind == self.kind and self.speaks_of(kernel)
+        return source and self._in_case(case) and finding.kind == self.kind and self.speaks_of(kernel)
+
+    def _in_case(self, case: str) -> bool:
+        return not self.cases or any(fnmatchcase(case, pattern) for pattern in self.cases)
 
     def expected(self, kernel: str, ran: set[str]) -> bool:
         """Whether a run of these cases must show it."""
-        return self.speaks_of(kernel) and bool(ran & set(self.cases) if self.cases else ran)
+        return self.always and self.speaks_of(kernel) and any(map(self._in_case, ran))
 
 
 class Ledger(BaseModel):

@@ -106,3 +106,67 @@ def test_what_cannot_be_otherwise_is_not_said(make_problem: MakeProblem) -> None
     assert not any(
         word in sentence for sentence in sentences for word in ("row ", "CTA", "tile 0", "warp group 0")
     )
+
+
+def test_of_equally_telling_sentences_the_wider_coordinate_comes_first(make_problem: MakeProblem) -> None:
+    problem = make_problem([600, 300])
+    assert told(problem, compared(problem).row == 1)[:2] == (
+        "every compared element of sequence 1 and no other",
+        "every compared element of row 1 and no other",
+    )
+
+
+def test_one_place_that_holds_all_comes_before_several(make_problem: MakeProblem) -> None:
+    problem = make_problem([600, 600], num_sms=1)
+    at = compared(problem)
+    lane = at.column % 32
+    sentences = told(problem, (at.row == 0) & (lane >= 3) & (lane <= 9) & (at.column % 5 == 1))
+    assert sentences[0].startswith("all in sequence 0 (")
+    assert sentences[1].startswith("all in row 0 (")
+    assert sentences.index("all in lanes 3 to 9 of the warps") > 1
+
+
+def test_a_few_places_that_hold_some_are_not_told(make_problem: MakeProblem) -> None:
+    problem = make_problem([600, 600], num_sms=1)
+    at = compared(problem)
+    for slots in ([1, 2, 3, 4], [0, 3, 5, 9]):
+        sentences = told(problem, np.isin(at.page_slot, slots) & (at.column % 7 == 1))
+        assert not any("page slot" in sentence for sentence in sentences)
+    # More of them that follow each other are.
+    sentences = told(problem, np.isin(at.page_slot, [1, 2, 3, 4, 5]) & (at.column % 7 == 1))
+    assert "all in page slots 1 to 5" in sentences
+
+
+def test_up_to_four_are_listed(make_problem: MakeProblem) -> None:
+    problem = make_problem([130] * 6)
+    at = compared(problem)
+    for rows, words in (([0, 2, 5], "0, 2 and 5"), ([0, 2, 3, 5], "0, 2, 3 and 5")):
+        assert f"every compared element of rows {words} and no other" in told(problem, np.isin(at.row, rows))
+    pairs = [(0, 1), (1, 0), (3, 0), (4, 1), (5, 0)]
+    for count in (3, 4, 5):
+        wrong = np.zeros(at.row.size, np.bool_)
+        for row, tile in pairs[:count]:
+            wrong |= (at.row == row) & (at.tile == tile)
+        listed = [f"tile {tile} of row {row}" for row, tile in pairs[:count]]
+        sentence = f"every compared element of {', '.join(listed[:-1])} and {listed[-1]} and no other"
+        sentences = told(problem, wrong)
+        assert (sentence in sentences) == (count <= 4)
+        assert any(listed[0] in one for one in sentences) == (count <= 4)
+
+
+def test_the_last_page_is_a_page_like_others(make_problem: MakeProblem) -> None:
+    problem = make_problem([600, 600])
+    at = compared(problem)
+    assert "every compared element of page slot 9 and no other" in told(problem, at.page_slot == 9)
+    assert "every compared element of page 9 and no other" in told(
+        problem, (at.page_slot == 9) & (at.row == 0)
+    )
+
+
+def test_what_there_is_one_of_is_not_spread_over(make_problem: MakeProblem) -> None:
+    wrong = np.zeros(600, np.bool_)
+    wrong[::7] = True
+    assert told(make_problem([600], num_sms=1), wrong) == (
+        "spread over 5 of 5 tiles and 2 of 2 warp groups, no common place",
+    )
+    assert told(make_problem([100], num_sms=1), wrong[:100]) == ("no common place",)

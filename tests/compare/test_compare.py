@@ -13,6 +13,7 @@ from mqa_ref.errors import InputError
 from mqa_ref.flow import Flow
 from mqa_ref.launch import Launch
 from mqa_ref.problem import Problem
+from mqa_ref.reference import own_order_bounds
 
 MakeProblem = Callable[..., Problem]
 PerfectLaunch = Callable[..., Launch]
@@ -50,6 +51,26 @@ def test_one_wrong_value(make_problem: MakeProblem, perfect_launch: PerfectLaunc
     assert one.expected == f"0x{0x3F800000 + 857:08x}"
     assert one.expected_value == 1 + 857 * 2.0**-23
     assert "3 ULP, at row 1 column 257" in str(one)
+
+
+@pytest.mark.parametrize("machine", ["sm100", "sm90"])
+def test_the_ratio_is_that_of_the_bound_of_the_machine(
+    make_problem: MakeProblem, perfect_launch: PerfectLaunch, machine: str
+) -> None:
+    """Dot products and weights of ones: a head has 128 of them, and the logit is 8 * 128 = 1024 on both machines."""
+    plain = make_problem([40])
+    ones = np.full_like(plain.q, 0x38)
+    pool = np.full_like(plain.kv_fused, 0x38)
+    pool[:, 64 * 128 :] = np.ones((len(pool), 64), "<f4").view(np.uint8)
+    problem = dataclasses.replace(plain, q=ones, kv_fused=pool, weights=np.ones_like(plain.weights))
+    bits = np.full((1, 40), 0x44800000, np.uint32)
+    launch = perfect_launch(problem, bits)
+    launch.logits[0, 7] += 1  # 2**-13 more
+    told = compare(bits, problem.valid_mask(), launch, problem, FLOW, machine=machine)
+    bound = float(own_order_bounds(problem, FLOW, machine).bound[0, 7])
+    assert told.max_ratio == pytest.approx(2.0**-13 / bound)
+    others = {float(own_order_bounds(problem, FLOW, name).bound[0, 7]) for name in ("sm90", "sm100")}
+    assert len(others) == 2
 
 
 def test_the_first_are_in_row_major_order_and_few(

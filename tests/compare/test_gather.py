@@ -56,6 +56,33 @@ def test_an_excerpt_computes_the_same_logits(name: str) -> None:
         assert (bits[row, 0] == reference_logits(problem, flow)[0][rows, columns]).all()
 
 
+def test_dot_products_of_as_many_queries_as_keys() -> None:
+    problem = PROBLEMS[0]
+    rows, columns = some(problem)
+    source = Source(problem, "fp32", "sm100")
+    queries, keys = source.queries(rows), source.at(rows, columns)[0]
+    each = [source.dots(queries[i : i + 1], keys[i : i + 1])[0].tolist() for i in range(rows.size)]
+    assert source.dots(queries, keys).tolist() == each
+    with pytest.raises(ValueError, match="zip"):
+        source.dots(queries, keys[:-1])
+
+
+@pytest.mark.parametrize("machine", ["sm90", "exact"])
+def test_the_bounds_are_those_of_the_machine_asked_for(machine: str) -> None:
+    flow, differ = Flow.parse("fp32-fp32-fp32"), 0
+    for problem in PROBLEMS:
+        rows, columns = some(problem)
+        bits = reference_logits(problem, flow)[0] ^ np.uint32(4)  # right ones have no error to share
+        whole = own_order_bounds(problem, flow, machine)
+        share = whole.ratios(bits, flow.out)[rows, columns]
+        bounded = ~(whole.special | whole.may_overflow)[rows, columns]
+        given = own_order_bounds, problem, flow, (rows, columns), bits[rows, columns]
+        found = bound_ratios(*given, machine=machine)
+        assert found[bounded] == pytest.approx(share[bounded], rel=1e-9)
+        differ += int(np.count_nonzero(bound_ratios(*given)[bounded] != found[bounded]))
+    assert differ > 5
+
+
 @pytest.mark.parametrize("bounds", [own_order_bounds, any_order_bounds])
 def test_the_bounds_of_an_excerpt_are_those_of_the_whole(bounds: type) -> None:
     flow = Flow.parse("fp32-fp16-fp16")

@@ -70,6 +70,13 @@ def test_values_of_fp32_patterns() -> None:
     assert math.isnan(told[5])
 
 
+def test_what_is_known_of_numbers_that_are_not_finite() -> None:
+    bad = Scores.of(np.array([math.inf]), np.array([1.0]))
+    assert bad == Scores(0.0, 0.0, 0.0, False)
+    assert bad.finite is False
+    assert (bad + Scores.of(np.ones(1), np.ones(1))).finite is False
+
+
 def test_zeros() -> None:
     zero = np.zeros(3)
     assert calc_diff(zero, zero) == 0.0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mqa_ref.compare.place import Place, locate, owners
+from mqa_ref.compare.place import Place, Places, locate, owners
 from mqa_ref.problem import Problem
 
 MakeProblem = Callable[..., Problem]
@@ -44,11 +44,27 @@ def test_the_place_of_one_element(make_problem: MakeProblem) -> None:
         warp_group=1,
     )
     assert at.tile_token.tolist() == [43, 2]
+    assert at.one(0).as_dict() == {
+        "row": 3,
+        "column": 299,
+        "b": 1,
+        "t": 1,
+        "tile": 2,
+        "split": 1,
+        "page_slot": 4,
+        "page_id": 14,
+        "page_token": 43,
+        "cta": 1,
+        "warp_group": 0,
+    }
+    assert {getattr(at, name).dtype for name in Places.__dataclass_fields__} == {np.dtype(np.int64)}
 
 
 def test_owners_follow_the_schedule(make_problem: MakeProblem) -> None:
     problem = make_problem([600, 0, 300], num_sms=3)
     assert owners(problem).tolist() == [[0, 0, 1], [-1, -1, -1], [1, 2, -1]]
+    assert owners(make_problem([256, 0])).tolist() == [[0], [-1]]
+    assert owners(make_problem([0])).tolist() == [[-1]]
 
 
 def test_a_place_in_words(make_problem: MakeProblem) -> None:

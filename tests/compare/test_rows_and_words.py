@@ -58,6 +58,7 @@ def test_every_row_counts_once_in_the_score(problem: Problem) -> None:
     told = compare(expected, np.ones(expected.shape, np.bool_), launch, problem, FLOW)
     x, y = right.astype(np.float64), wrong.astype(np.float64)
     assert told.calc_diff == pytest.approx(1 - 2 * (x * y).sum() / (x * x + y * y).sum(), rel=1e-12)
+    assert told.cosine == pytest.approx((x * y).sum() / np.sqrt((x * x).sum() * (y * y).sum()), rel=1e-12)
     assert told.mismatched == -(-ROWS // 7)
 
 
@@ -75,6 +76,9 @@ def test_the_words_for_an_element(problem: Problem) -> None:
     assert str(mismatch("inf", place, 0x3F800000, 0x7F800000, fp32)) == (
         f"inf: expected 0x3f800000 (1.0), got 0x7f800000 (inf), at {place}"
     )
+    zeros = mismatch("zero_sign", place, 0x80000000, 0, fp32)
+    assert (zeros.ulp, zeros.expected_value, zeros.actual_value) == (0, 0.0, 0.0)
+    assert str(zeros) == f"zero_sign: expected 0x80000000 (-0.0), got 0x00000000 (0.0), 0 ULP, at {place}"
     unwritten = mismatch("unwritten", place, 0x3F800000, 0x7F800000, fp32)
     assert str(unwritten) == f"unwritten: expected 0x3f800000 (1.0), nothing was written, at {place}"
     assert str(Extreme("ulp", 3.0, value)) == f"greatest distance 3 ULP: {value}"

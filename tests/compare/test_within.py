@@ -65,6 +65,8 @@ def test_other_orders_pass(name: str, order: str) -> None:
     assert told.compared == LENGTH + LENGTH - 7
     assert told.max_ratio is not None
     assert 0 < told.max_ratio <= 1
+    (top,) = told.worst  # of a right element, told all the same
+    assert (top.measure, top.value, top.element.kind) == ("bound ratio", told.max_ratio, "value")
     assert (told.factor, told.unbounded, told.where, told.suspects) == (1.0, 0, (), ())
 
 

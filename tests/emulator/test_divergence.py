@@ -181,3 +181,54 @@ def test_lanes_that_leave_under_a_guard_do_not_take_the_others_along(bench: Any,
 def test_a_trap_is_a_finding(bench: Any) -> None:
     assert bench("setp.eq.u32 %p1, %r60, 5;\n@%p1 trap;\n").kinds == {"trap"}
     assert bench("setp.eq.u32 %p1, %r60, 99;\n@%p1 trap;\n").kinds == set()
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+@pytest.mark.parametrize("order", ["eager", "lazy", "random", "systematic"])
+@pytest.mark.parametrize("leaves", ["ret", "exit", "a guard"])
+def test_lanes_that_wait_for_others_which_leave_go_on(
+    bench: Any, leaves: str, order: str, engine: str
+) -> None:
+    """Those that leave come later in the text, so that the others wait first; then the loop sends lanes away one pair
+    after the other."""
+    guarded = leaves == "a guard"
+    body = f"""
+    setp.ge.u32 %p1, %r60, 20;
+    mov.b32 %r1, 0;
+    and.b32 %r2, %r60, -2;
+    @%p1 bra LATER;
+    AGAIN:
+    bar.warp.sync -1;
+    shfl.sync.bfly.b32 %r3, %r60, 1, 31, -1;
+    vote.sync.ballot.b32 %r4, %p1, -1;
+    add.s32 %r1, %r1, 1;
+    setp.lt.u32 %p2, %r1, %r2;
+    @%p2 bra AGAIN;
+    shl.b32 %r5, %r1, 8;
+    add.s32 %r5, %r5, %r3;
+    st.global.b32 [%d62], %r5;
+    ret;
+    LATER:
+    mov.b32 %r5, 77;
+    st.global.b32 [%d62], %r5;
+    {"@%p1 ret;" if guarded else leaves + ";"}
+    """
+    expected = [(max(1, lane & -2) << 8) + (lane ^ 1) if lane < 20 else 77 for lane in range(32)]
+    ran = bench(body, order=order, engine=engine)
+    assert ran.words().tolist() == expected
+    assert not ran.findings
+
+
+def test_lanes_that_are_still_there_are_waited_for(bench: Any) -> None:
+    """Half of the lanes wait for all at one barrier, the others at another."""
+    body = """
+    setp.ge.u32 %p1, %r60, 16;
+    @%p1 bra OTHER;
+    bar.warp.sync -1;
+    st.global.b32 [%d62], %r60;
+    ret;
+    OTHER:
+    shfl.sync.bfly.b32 %r3, %r60, 1, 31, -1;
+    st.global.b32 [%d62], %r3;
+    """
+    assert bench(body).kinds == {"hang"}

@@ -66,7 +66,7 @@ def test_parameters_are_laid_out_with_their_alignment() -> None:
 @pytest.mark.parametrize(
     ("body", "line", "what"),
     [
-        ("add.sat.s32 %r1, %r2, %r3;", 9, "add.sat.s32"),
+        ("add.sat.u32 %r1, %r2, %r3;", 9, "add.sat.u32"),
         ("max.xorsign.abs.f32 %r1, %r2, %r3;", 9, "max.xorsign.abs.f32"),
         ("add.rz.f32 %r1, %r2, %r3;", 9, "add.rz.f32"),
         ("ld.global.relaxed.gpu.b32 %r1, [%d1];", 9, "ld.global.relaxed.gpu.b32"),

@@ -53,6 +53,7 @@ WAIT = """
 WAITING:
 mbarrier.try_wait.parity.shared.b64 %p4, [%r6], 0, 1000;
 @!%p4 bra WAITING;
+tcgen05.fence::after_thread_sync;
 """
 LANES = "shl.b32 %r11, %r62, 21;\nadd.s32 %r11, %r11, %r8;\n"
 LOAD = f"""
@@ -63,6 +64,7 @@ mov.b64 %d5, {{%r12, %r15}};
 st.global.b64 [%d62], %d5;
 """
 FREE = """
+tcgen05.fence::before_thread_sync;
 bar.sync 0;
 @%p2 bra FREED;
 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r8, 32;

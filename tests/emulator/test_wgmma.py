@@ -78,6 +78,40 @@ def run(bench: Any, text: str, memory: Any, n: int, warps: int = 4, **options: A
     )
 
 
+def in_halves(n: int, scale: str) -> str:
+    """A product with two fp16 accumulators in each of n / 4 registers, 5.0 before it; K = 32 and again K = 32."""
+    a, b = Matrix(0, 256, 32), Matrix(8192, 256, 32)
+    registers = ", ".join(f"%x{i}" for i in range(n // 4))
+    one = f"wgmma.mma_async.sync.aligned.m64n{n}k32.f16.e4m3.e4m3 {{{registers}}}, %d10, %d11, SCALE, 1, 1;\n"
+    return (
+        f"mul.wide.u32 %d62, %r60, {n};\nadd.s64 %d62, %d61, %d62;\n"
+        + fill(SIZE)
+        + f"{{\n.reg .b32 %x<{n // 4}>;\nsetp.ne.u32 %p1, %r61, 0;\n"
+        + "".join(f"mov.b32 %x{i}, 0x45004500;\n" for i in range(n // 4))
+        + a.descriptor("%d10", 0)
+        + b.descriptor("%d11", 0)
+        + "wgmma.fence.sync.aligned;\n"
+        + one.replace("SCALE", scale)
+        + one.replace("SCALE", "%p1")
+        + "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
+        + "\n".join(f"st.global.b32 [%d62+{4 * i}], %x{i};" for i in range(n // 4))
+        + "\n}"
+    )
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+@pytest.mark.parametrize("n", [8, 64, 136])
+@pytest.mark.parametrize(("scale", "start"), [("!%p1", 0), ("%p1", 5)])
+def test_accumulators_of_halves(bench: Any, n: int, scale: str, start: int, engine: str) -> None:
+    """Sums of small integers are exact in fp16 too. Value v of a thread is the lower half of register v / 2 where v is
+    even (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk32", D of .f16)."""
+    memory, left, right = operands(n, Matrix(0, 256, 32), Matrix(8192, 256, 32))
+    ran = run(bench, in_halves(n, scale), memory, n, engine=engine)
+    assert ran.findings == ()
+    values = ran.out[: 128 * n].view(np.float16).astype(np.float32)
+    assert np.array_equal(gathered(values, n), 2 * (left @ right.T) + start)
+
+
 A, B = Matrix(0, 1024, 128), Matrix(8192, 1024, 128)
 N = 16
 LAYOUTS = {

@@ -13,10 +13,11 @@ from mqa_ref.errors import InputError, Unsupported
 from mqa_ref.flow import FLOWS
 from mqa_ref.fuzz.block import replay_block, run_block
 from mqa_ref.fuzz.campaign import BLOCK, BlockResult, Campaign, Found, blocks_of, check_campaign, merge
-from mqa_ref.fuzz.description import Description
+from mqa_ref.fuzz.description import Description, expand
 from mqa_ref.fuzz.model import NAME
 from mqa_ref.fuzz.shapes import HEADS, option_faults, palette
 from mqa_ref.fuzz.workers import Inline, Pool, Task
+from mqa_ref.kernel.deepgemm.shape import Shape as Served
 
 MODEL = Campaign(kernel=NAME, seed=5)
 
@@ -39,7 +40,7 @@ def test_a_steered_block_is_the_same_for_every_kernel() -> None:
     """What is steered is the bound ratio, and that of the reference, so that no kernel changes what is drawn."""
     seed = next(n for n in range(100) if all(s.heads * s.next_n <= 32 for s in palette(n, 3)))
     campaign = replace(MODEL, seed=seed)
-    fine, broken = (run_block(replace(campaign, bug=bug), 3, size=12) for bug in ("", "peer-15"))
+    fine, broken = (run_block(replace(campaign, bug=bug), 3, size=12) for bug in ("", "peer-16"))
     assert broken.failures
     assert not fine.failures
     assert fine.examples == broken.examples
@@ -138,6 +139,30 @@ def test_palettes_reach_every_shape() -> None:
     assert all(not option_faults(dict(shape.options), shape.heads) for shape in shapes)
     assert all(not shape.options for block in range(50) for shape in palette(9, block, options=False))
     assert palette(9, 3) == palette(9, 3)
+
+
+def test_a_shape_serves_four_blocks_and_values_take_turns() -> None:
+    """What two processes compile of 32 blocks: 18 shapes, of which nine in a row have all flows, six all numbers of few
+    CTAs, three all pages."""
+    blocks = [palette(4, block) for block in range(32)]
+    assert [len({shape for block in blocks[turn::2] for shape in block}) for turn in (0, 1)] == [9, 9]
+    assert all(set(blocks[n]) == set(blocks[n + 2]) for n in (0, 1, 4, 5))
+    assert all(set(blocks[n]) & set(blocks[n + 2]) for n in range(30))
+    shapes = {shape for block in blocks for shape in block}
+    assert {shape.flow for shape in shapes} == set(FLOWS)
+    assert {shape.page for shape in shapes} == {32, 64, 128}
+    assert {shape.num_sms for shape in shapes} > {1, 2, 3, 4, 5, 8}
+    assert max(shape.num_sms for shape in shapes) >= 132
+
+
+def test_a_kernel_is_drawn_what_it_serves() -> None:
+    """DeepGEMM's two kernels refuse every other shape before a launch, and every schedule but their own."""
+    campaign = check_campaign(kernel="deepgemm@sm_100a", seed=3)
+    for block in (0, 1):
+        for one in drawn(campaign, block):
+            Served.of(expand(one), one.flow, "sm_100a")
+    assert not {"stale_schedule", "schedule"} & set(campaign.checks)
+    assert check_campaign(kernel="deepgemm", flow="fp16-fp16-fp16").flows == ("fp16-fp16-fp16",)
 
 
 def test_every_fault_of_a_request_at_once() -> None:

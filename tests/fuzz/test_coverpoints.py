@@ -8,9 +8,10 @@ import pytest
 
 from mqa_ref.errors import InputError
 from mqa_ref.fuzz.block import replay_block
-from mqa_ref.fuzz.campaign import Campaign
+from mqa_ref.fuzz.campaign import Campaign, check_campaign
 from mqa_ref.fuzz.coverpoints import COVERPOINTS, check_ids, hits, reachable
 from mqa_ref.fuzz.description import Description, Override
+from mqa_ref.fuzz.runner import coverpoints_of
 from mqa_ref.fuzz.session import subject_of
 from mqa_ref.fuzz.shapes import Shape
 
@@ -90,10 +91,32 @@ def test_only_what_can_be_met_is_asked_for() -> None:
     ]
 
 
+def test_a_kernel_of_few_shapes_is_asked_for_few() -> None:
+    campaign = check_campaign(kernel="deepgemm")
+    told = coverpoints_of(campaign)
+    parts = ("page.", "heads.", "next_n.", "schedule.f", "schedule.r")
+    assert [name for name in told if name.startswith(parts)] == [
+        *("schedule.row-of-two-ctas", "page.64", "next_n.1", "next_n.2", "heads.32", "heads.64")
+    ]
+    assert set(coverpoints_of(check_campaign())) == set(COVERPOINTS)
+
+
+def unmet(seed: int, blocks: int) -> set[str]:
+    """Coverpoints are judged on what is drawn, so nothing need be launched."""
+    seen: set[str] = set()
+    for index in range(blocks):
+        replay_block(Campaign(seed=seed), index, lambda one: seen.update(hits(subject_of(one))))
+    return set(COVERPOINTS) - seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_minute_meets_all_of_them(seed: int) -> None:
+    """512 examples, for which a minute of two cores has time."""
+    assert unmet(seed, 32) == set()
+
+
 @pytest.mark.slow
 def test_a_long_campaign_meets_all_of_them() -> None:
-    """Coverpoints are judged on what is drawn, so nothing need be launched: blocks 0 to 59, which are 960 examples."""
-    seen: set[str] = set()
-    for index in range(60):
-        replay_block(Campaign(seed=1), index, lambda one: seen.update(hits(subject_of(one))))
-    assert set(COVERPOINTS) - seen == set()
+    """960 examples."""
+    assert unmet(3, 60) == set()

@@ -21,14 +21,14 @@ from mqa_ref.verification.ledger import Known, Ledger
 
 
 @pytest.mark.parametrize(
-    ("does", "name"),
+    ("does", "name", "seconds"),
     [
-        ("import os; os.abort()", "error:KernelDied"),
-        ("while True: pass", "error:KernelTimeout"),
+        ("import os; os.abort()", "error:KernelDied", 100),
+        ("while True: pass", "error:KernelTimeout", 2),
     ],
 )
 def test_a_crash_or_a_hang_is_a_failure_with_a_case(
-    tmp_path: Path, does: str, name: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, does: str, name: str, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqa_ref.fuzz.runner.MOST_MINIMISED", 0)
     source = tmp_path / "kernel.py"
@@ -38,7 +38,9 @@ def test_a_crash_or_a_hang_is_a_failure_with_a_case(
     )
     folder = tmp_path / "db"
     folder.mkdir()
-    campaign = check_campaign(kernel=f"{source}:Kernel", flow="fp32-fp32-fp32", seed=2, checks=[], seconds=3)
+    campaign = check_campaign(
+        kernel=f"{source}:Kernel", flow="fp32-fp32-fp32", seed=2, checks=[], seconds=seconds
+    )
     report = run_campaign(campaign, max_examples=2, folder=folder)
     assert (report.status, report.totals.examples) == ("fail", 2)
     assert [(one.found.name, one.count) for one in report.reported] == [(name, 2)]
@@ -60,13 +62,39 @@ def test_a_known_finding_is_known_in_every_launch() -> None:
         told = reference_launch(problem, flow, **how)
         return replace(told, findings=(Finding("hang", "error", "it hangs", source="kernel.py:3"),))
 
-    def names(kind: str) -> set[str]:
-        entry = Known(
-            id="x", kernel=NAME, kind=kind, source="kernel.py:*", cases=["one-token"], reason="r", link="l"
-        )
-        campaign = Campaign(kernel=NAME, known=Ledger(known=[entry]).model_dump_json())
-        with Session(campaign, launch) as session:
-            return set(session.judge(Description()).outcome.names)
+    assert known_names(launch, "hang", Description()) == set()
+    assert known_names(launch, "runaway", Description()) == {"finding:hang@kernel.py:3"}
 
-    assert names("hang") == set()
-    assert names("runaway") == {"finding:hang@kernel.py:3"}
+
+def test_a_known_finding_is_known_with_a_stale_schedule() -> None:
+    """A stray access that only a schedule for other lengths brings about, and a ledger that knows it, or another."""
+
+    def launch(problem: Any, flow: Any, **how: Any) -> Any:
+        stray = Finding("global_out_of_bounds", "error", "it strays", source="kernel.py:3")
+        told = reference_launch(problem, flow, **how)
+        return replace(told, findings=(stray,) if problem.schedule_faults else ())
+
+    stale = [Description((257,), check="stale_schedule", check_seed=number) for number in range(6)]
+
+    def names(kind: str, case: str) -> set[str]:
+        return {name for one in stale for name in known_names(launch, kind, one, case)}
+
+    assert names("hang", "stale_schedule") == {"stale_schedule:global_out_of_bounds"}
+    assert names("global_out_of_bounds", "stale_schedule") == set()
+    assert names("global_out_of_bounds", "one-token") == set()
+
+
+def test_what_is_known_of_stale_schedules_is_known_of_no_other_launch() -> None:
+    def launch(problem: Any, flow: Any, **how: Any) -> Any:
+        told = reference_launch(problem, flow, **how)
+        return replace(told, findings=(Finding("hang", "error", "it hangs", source="kernel.py:3"),))
+
+    assert known_names(launch, "hang", Description(), "stale_schedule") == {"finding:hang@kernel.py:3"}
+
+
+def known_names(launch: Any, kind: str, description: Description, case: str = "one-token") -> set[str]:
+    """The failures of a launch when findings of a kind are known in a case."""
+    entry = Known(id="x", kernel=NAME, kind=kind, source="kernel.py:*", cases=[case], reason="r", link="l")
+    campaign = Campaign(kernel=NAME, known=Ledger(known=[entry]).model_dump_json())
+    with Session(campaign, launch) as session:
+        return set(session.judge(description).outcome.names)

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,25 @@ from typing import Any
 import pytest
 
 from mqa_ref.errors import InputError
-from mqa_ref.fuzz.campaign import Campaign
+from mqa_ref.fuzz.campaign import BlockResult, Campaign, merge
 from mqa_ref.fuzz.casefile import read_case, write_case
 from mqa_ref.fuzz.model import NAME
 from mqa_ref.fuzz.report import lines
 from mqa_ref.fuzz.runner import run_campaign
 from mqa_ref.fuzz.session import Session
-from mqa_ref.fuzz.workers import UNSHRUNK
+from mqa_ref.fuzz.workers import UNSHRUNK, Answer, Inline, Task
 
 PLAIN: dict[str, Any] = {"flows": ("fp32-fp32-fp32",), "options": False, "checks": (), "orders": ("eager",)}
-BROKEN = Campaign(kernel=NAME, seed=3, bug="peer-15", **PLAIN)
+BROKEN = Campaign(kernel=NAME, seed=1903, bug="peer-16", **PLAIN)
+"""The shapes of its first four blocks are small."""
 WHOLE = replace(BROKEN, bug="")
+
+
+@pytest.fixture(autouse=True)
+def in_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What gives wrong bits is looked for by the tests of ``compare``; it takes most of the time of such campaigns."""
+    monkeypatch.setattr("mqa_ref.fuzz.block.DETAILED", 0)
+    monkeypatch.setattr("mqa_ref.fuzz.runner.MOST_MINIMISED", 1)
 
 
 def test_a_failure_is_kept_told_and_tried_again(tmp_path: Path) -> None:
@@ -49,6 +58,40 @@ def test_a_failure_is_kept_told_and_tried_again(tmp_path: Path) -> None:
     assert first.path.exists()
 
 
+class Recording(Inline):
+    """Keeps what the blocks of a campaign gave."""
+
+    def __init__(self, campaign: Campaign, kept: list[BlockResult]) -> None:
+        super().__init__(campaign)
+        self.kept = kept
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[Answer]:
+        for answer in super().run(tasks):
+            if isinstance(answer, BlockResult):
+                self.kept.append(answer)
+            yield answer
+
+
+def test_merged_shards_are_the_single_run() -> None:
+    """Three shards of a campaign that fails, each run by itself, against the whole campaign in one process: counts,
+    coverage, properties, failures with their places, and the digest of all examples."""
+    alone = run_campaign(BROKEN, max_examples=34)
+    kept: list[BlockResult] = []
+    reports = [
+        run_campaign(BROKEN, max_examples=34, shard=(number, 3), runner=Recording(BROKEN, kept))
+        for number in (1, 2, 3)
+    ]
+    assert [one.totals.blocks for one in reports] == [1, 1, 1]
+    assert merge(kept) == alone.totals
+    assert alone.totals.counts
+    assert sum(one.totals.examples for one in reports) == alone.totals.examples
+    assert {one.found.name for report in reports for one in report.reported} == {
+        one.found.name for one in alone.reported
+    }
+    with pytest.raises(ValueError, match="more than once"):
+        merge([*kept, kept[0]])
+
+
 def test_the_whole_model_passes_and_says_what_it_met() -> None:
     report = run_campaign(WHOLE, max_examples=4)
     assert (report.status, report.exit_code, report.reported) == ("pass", 0, ())
@@ -67,8 +110,6 @@ def test_nothing_ran() -> None:
         from mqa_ref.errors import Unsupported
 
         raise Unsupported("no")
-
-    from mqa_ref.fuzz.workers import Inline
 
     report = run_campaign(WHOLE, max_examples=3, runner=Inline(WHOLE, "", Session(WHOLE, refuse)))
     assert (report.status, report.exit_code, report.totals.unsupported) == ("error", 5, 3)

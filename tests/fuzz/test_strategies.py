@@ -30,13 +30,21 @@ def test_the_smallest_description(strategies_are: Any) -> None:
         (lambda d: any(n > 128 for n in d.lengths), (129,)),
         (lambda d: any(n > 256 for n in d.lengths), (257,)),
         (lambda d: len(d.lengths) > 1 and d.lengths[-1] > 64, (0, 65)),
-        (lambda d: any(n > 2048 for n in d.lengths), (2049,)),
+        (lambda d: any(n > 4096 for n in d.lengths), (4097,)),
     ],
 )
 def test_lengths_shrink_to_the_boundary(
     strategies_are: Any, condition: Any, lengths: tuple[int, ...]
 ) -> None:
     assert strategies_are.minimal(strategies.descriptions(shape=ONE_SHAPE), condition).lengths == lengths
+
+
+@pytest.mark.parametrize("page", [32, 64, 128])
+def test_a_window_of_table_entries_is_filled(strategies_are: Any, page: int) -> None:
+    """64 entries of so many tokens; a launch that fills them exactly comes up, though it is never the simplest one."""
+    drawn = strategies.descriptions(shape=st.just(Shape(page=page, num_sms=1)))
+    strategies_are.find_any(drawn, lambda d: d.lengths == (64 * page,))
+    assert strategies_are.minimal(drawn, lambda d: any(d.lengths)).lengths == (1,)
 
 
 def test_a_condition_shrinks_everything_else_away(strategies_are: Any) -> None:

@@ -21,7 +21,7 @@ from mqa_ref.golden.silicon import (
     output_bytes,
     products,
 )
-from mqa_ref.golden.silicon.programs import Program
+from mqa_ref.golden.silicon.programs import AWAITED, Program
 from mqa_ref.golden.silicon.store import RECORDINGS, encode
 from mqa_ref.verification.words import words
 
@@ -32,6 +32,7 @@ def test_the_recordings_say_where_they_come_from() -> None:
     assert set(silicon.names()) == {name.replace("_", "-") for name in OPERATIONS} | {
         "products",
         "programs",
+        "values",
         "deepgemm-sm90",
         "deepgemm-sm90-drawn",
     }
@@ -104,8 +105,8 @@ def emulate(program: Program, map_bytes: bytes, order: str, seed: int) -> tuple[
 RECORDED = [program for program in PROGRAMS if f"{program.name}.out" in silicon.load("programs").tensors]
 
 
-def test_every_program_is_recorded() -> None:
-    assert [program.name for program in PROGRAMS if program not in RECORDED] == []
+def test_every_program_is_recorded_but_those_that_are_awaited() -> None:
+    assert [program for program in PROGRAMS if program not in RECORDED] == list(AWAITED)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -113,7 +114,7 @@ def test_every_program_is_recorded() -> None:
 def test_a_program_leaves_the_memory_that_the_gpu_left(program: Program, order: str) -> None:
     tensors = silicon.load("programs").tensors
     recorded = tensors[f"{program.name}.out"]
-    map_bytes = tensors[f"{program.name}.map"].tobytes() if program.tile is not None else bytes(128)
+    map_bytes = tensors[f"{program.name}.map"].tobytes() if program.tile is not None else program.parameter
     assert recorded.any()
     for seed in (0, 7):
         out, errors = emulate(program, map_bytes, order, seed)

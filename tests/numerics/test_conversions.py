@@ -88,6 +88,8 @@ def test_overflow_and_nan_by_hand() -> None:
         (0xC77FF000, 0xFC00),
         (0xFF800001, 0x7FFF),
         (0x33000000, 0),
+        (0, 0),
+        (0x80000000, 0x8000),
     ]
     for code, expected in [*cases, (0x33000001, 1), (0xB3000000, 0x8000)]:
         assert int(cvt_f16_f32(code)) == expected == scalar.cvt_f16_f32(code), hex(code)
@@ -98,6 +100,8 @@ def test_overflow_and_nan_by_hand() -> None:
         (0xFF800000, 0xFF80),
     ]:
         assert int(cvt_bf16_f32(code)) == expected == scalar.cvt_bf16_f32(code), hex(code)
+    for code, expected in [(0, 0), (0x8000, 0x80000000), (1, 0x33800000), (0xFC00, 0xFF800000)]:
+        assert int(cvt_f32_f16(code)) == expected == scalar.cvt_f32_f16(code), hex(code)
 
 
 def test_trap_bf16_from_float64_rounds_twice() -> None:
@@ -120,6 +124,8 @@ def test_shapes(convert: Callable[[Any], Any], codes: Any) -> None:
     assert convert(np.zeros(0, codes)).shape == (0,)
     assert type(convert(0)) is np.ndarray
     assert convert(0).shape == ()
+    wide = convert in (cvt_f32_f16,)
+    assert convert(np.zeros(2, codes)).dtype == (np.uint32 if wide else np.uint16)
 
 
 @pytest.mark.slow

@@ -173,3 +173,23 @@ def test_what_has_no_answer_is_refused() -> None:
         FP16.value(0x7C00)
     with pytest.raises(ValueError, match="no infinity"):
         E4M3FN.encode(1000, overflow="inf")
+
+
+def test_numbers_that_are_no_binary_fractions() -> None:
+    """Thirds and tenths as IEEE 754 tables list them; their exponents lie between the lengths of the two integers."""
+    cases = [(Fraction(1, 3), 0x3555, 0x3EAAAAAB), (Fraction(2, 3), 0x3955, 0x3F2AAAAB)]
+    cases += [(Fraction(1, 10), 0x2E66, 0x3DCCCCCD), (Fraction(10, 3), 0x42AB, 0x40555555)]
+    cases += [(Fraction(7, 5), 0x3D9A, 0x3FB33333), (Fraction(1000, 3), 0x5D35, 0x43A6AAAB)]
+    for value, half, single in cases:
+        assert (FP16.encode(value), FP32.encode(value)) == (half, single)
+        assert (FP16.encode(-value), FP32.encode(-value)) == (half | 0x8000, single | 0x80000000)
+
+
+def test_what_an_overflow_gives_unless_something_is_asked_for() -> None:
+    assert [FP16.encode(x) for x in (65519, 65520, -70000)] == [0x7BFF, 0x7C00, 0xFC00]
+    assert [FP16.encode(x, RZ) for x in (70000, -70000)] == [0x7BFF, 0xFBFF]
+    assert [E4M3FN.encode(x) for x in (464, 465, -500)] == [0x7E, 0x7E, 0xFE]
+    assert [E4M3FN.encode(x, RZ) for x in (500, -500)] == [0x7E, 0xFE]
+    assert [FP16.encode(x, RZ, "inf") for x in (70000, -70000)] == [0x7C00, 0xFC00]
+    assert [FP16.encode(x, RNE, "nan") for x in (70000, -70000)] == [0x7FFF, 0xFFFF]
+    assert [FP16.encode(x, RNE, "saturate") for x in (70000, -70000)] == [0x7BFF, 0xFBFF]

@@ -64,7 +64,20 @@ def test_fraction_bits_out_of_range(bits: Any) -> None:
         replace(MACHINES["sm100"], fraction_bits=bits)
 
 
+@pytest.mark.parametrize("bits", [None, 1, 2, 39, 40])
+def test_fraction_bits_in_range(bits: int | None) -> None:
+    assert replace(MACHINES["sm100"], fraction_bits=bits).fraction_bits == bits
+
+
 def test_all_faults_are_listed() -> None:
     with pytest.raises(InputError) as caught:
         replace(MACHINES["sm100"], fraction_bits=99, final32="up")  # type: ignore[arg-type]
-    assert [fault.argument for fault in caught.value.faults] == ["fraction_bits", "final32"]
+    assert [str(fault) for fault in caught.value.faults] == [
+        "fraction_bits: got 99, expected None or 1..40",
+        "final32: got 'up', expected 'rz', 'rz13' or 'rne'",
+    ]
+
+
+def test_standings_of_the_two_formats_are_two() -> None:
+    model = replace(MACHINES["sm100"], standing32="doc", standing16="proof")
+    assert (model.standing("fp32"), model.standing("fp16")) == ("doc", "proof")

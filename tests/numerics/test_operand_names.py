@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from mqa_ref.errors import InputError
-from mqa_ref.numerics import ops16, ops32
+from mqa_ref.numerics import cvt_bf16_f32, cvt_f16_f32, cvt_f32_f16, ops16, ops32
 
 PLACES: list[tuple[Callable[..., Any], int]] = [
     *((function, 2) for function in (ops16.add_f16, ops16.mul_f16, ops16.max_f16)),
     *((function, 2) for function in (ops32.add_f32, ops32.mul_f32, ops32.max_f32, ops32.max_nan_f32)),
+    *((function, 1) for function in (cvt_f16_f32, cvt_bf16_f32, cvt_f32_f16)),
     *((ops16.fma_f16, 3), (ops32.fma_f32, 3), (ops32.abs_f32, 1)),
 ]
 CASES = [(function, count, place) for function, count in PLACES for place in range(count)]
@@ -30,3 +31,16 @@ def test_the_wrong_operand_is_named(
     with pytest.raises(InputError) as caught:
         function(*operands)
     assert [fault.argument for fault in caught.value.faults] == ["abc"[place]]
+
+
+def test_what_is_said_of_an_operand() -> None:
+    wrong: object
+    for wrong, got in ((-1, "-1"), (1 << 32, "4294967296"), ("1", "'1'"), (True, "True"), (1.5, "1.5")):
+        with pytest.raises(InputError) as caught:
+            ops32.abs_f32(wrong)  # type: ignore[arg-type]
+        (fault,) = caught.value.faults
+        assert str(fault) == f"a: got {got}, expected an array of uint32 codes or one Python int of 32 bits"
+    with pytest.raises(InputError) as caught:
+        ops16.add_f16(0, np.zeros(1, np.uint32))  # type: ignore[arg-type]
+    (fault,) = caught.value.faults
+    assert str(fault) == "b: got dtype uint32, expected an array of uint16 codes or one Python int of 16 bits"

@@ -80,6 +80,11 @@ def test_draws_cover_what_they_promise(fmt: Any) -> None:
     assert all(not fmt.is_nan(c) and not fmt.is_inf(c) and abs(fmt.exponent(c)) <= 3 for c in centred)
     specials = samples.specials(fmt)
     assert len(set(specials)) == len(specials) == 30
+    least, one = 1 << fmt.fraction_bits, fmt.encode(1)
+    quiet = fmt.exponent_mask | fmt.fraction_mask + 1 >> 1
+    positive = {0, 1, 2, least - 1, least, least + 1, one - 1, one, one + 1, fmt.max_finite_code - 1}
+    positive |= {fmt.max_finite_code, fmt.exponent_mask, fmt.exponent_mask + 1, quiet, fmt.canonical_nan}
+    assert set(specials) == positive | {code | fmt.sign_mask for code in positive}
     assert {0, fmt.sign_mask, 1, fmt.max_finite_code, fmt.inf(0), fmt.inf(1), fmt.canonical_nan} <= set(
         specials
     )

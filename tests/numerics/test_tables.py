@@ -28,6 +28,8 @@ def test_questions(fmt: Format, codes: Any, dtype: Any, tried: Any) -> None:
     assert np.array_equal(numerics.is_nan(codes, fmt), np.isnan(values))
     assert np.array_equal(numerics.is_inf(codes, fmt), np.isinf(values))
     assert np.array_equal(numerics.is_zero(codes, fmt), values == 0)
+    questions = numerics.is_nan, numerics.is_inf, numerics.is_zero
+    assert {question(codes, fmt).dtype for question in questions} == {np.dtype(np.bool_)}
     got = numerics.to_float64(codes, fmt)
     assert np.array_equal(got, values, equal_nan=True)
     assert np.array_equal(np.signbit(got)[~np.isnan(values)], np.signbit(values)[~np.isnan(values)])

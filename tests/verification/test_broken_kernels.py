@@ -146,3 +146,29 @@ def test_one_synchronising_instruction_less(opcode: str, number: int) -> None:
     report = run(RINGS, lambda text: without(text, opcode, number))
     assert report.status == "fail"
     assert report.findings > 0 or report.mismatched > 0
+
+
+# Nothing but the ISA asks for these: every bit stays right, every barrier is in its place. The fence before the free
+# and, with all weights in registers, the other bar.warp.sync order nothing (docs/equivalent-mutants.toml).
+SPARSE = {"max_w_in_reg": 16}
+ORDERED = [
+    ("tcgen05.fence::before_thread_sync", 0, {}, "tmem_not_fenced"),
+    ("tcgen05.fence::after_thread_sync", 0, {}, "tmem_not_fenced"),
+    ("tcgen05.fence::after_thread_sync", 1, {}, "tmem_not_fenced"),
+    ("bar.warp.sync", 0, {}, "lanes_not_gathered"),
+    ("bar.warp.sync", 1, SPARSE, "lanes_not_gathered"),
+]
+
+
+@pytest.mark.parametrize(("opcode", "number", "options", "kind"), ORDERED)
+def test_one_fence_or_gathering_of_lanes_less(
+    opcode: str, number: int, options: dict[str, object], kind: str
+) -> None:
+    def edit(text: str) -> str:
+        start, end = list(re.finditer(rf"{re.escape(opcode)}[^;]*;", text))[number].span()
+        return text[:start] + text[end:]
+
+    report = run(RINGS, edit, options=options, orders=["eager"])
+    assert (report.status, report.mismatched) == ("fail", 0)
+    found = {one.kind for case in report.case_list for one in case.findings if one.severity == "error"}
+    assert found == {kind}

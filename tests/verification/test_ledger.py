@@ -41,6 +41,7 @@ def ledger(tmp_path: Path, *entries: dict[str, object]) -> Ledger:
         ({"source": "kernel.py:2*"}, False),
         ({"cases": ["x", "case"]}, True),
         ({"cases": ["x"]}, False),
+        ({"cases": ["ca*"]}, True),
     ],
 )
 def test_what_an_entry_covers(tmp_path: Path, changed: dict[str, object], covered: bool) -> None:
@@ -68,6 +69,7 @@ def result(name: str, *findings: Finding, status: str = "pass") -> CaseResult:
         ([], [], []),
         ([], [result("x", status="error")], []),
         (["y"], [result("x")], []),
+        (["y*"], [result("y-2")], ["a-1"]),
         (["y"], [result("x", HANG), result("y")], ["a-1"]),
         (["y", "z"], [result("x"), result("y", HANG)], []),
         (["y"], [result("y", status="error")], []),
@@ -79,6 +81,14 @@ def test_what_an_entry_expects(
     book = ledger(tmp_path, {**ENTRY, "cases": cases})
     assert [entry.id for entry in book.unseen("k", results)] == unseen
     assert book.unseen("other", results) == ()
+
+
+def test_what_a_run_may_show_or_not_is_never_expected(tmp_path: Path) -> None:
+    (tmp_path / "known.toml").write_text(toml(ENTRY) + "\nalways = false\n")
+    book = read_ledger(tmp_path / "known.toml")
+    assert book.unseen("k", [result("x")]) == ()
+    (marked,) = book.mark("k", "x", [HANG])
+    assert marked.known == "a-1"
 
 
 def test_an_entry_in_the_shadow_of_another_is_seen(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_every_logit_is_right_and_nothing_but_the_known_is_found(told: dict[str,
     assert told["known_unseen"] == []
 
 
-# Hazards 1 to 5, with an input that shows each.
+# Hazards 1 to 5 and 8, with an input that shows each.
 SHOWN = {
     "upstream-1": ("tmem_freed_in_use", FILE, "many-ctas", [1000, 257, 1300, 64]),
     "upstream-2": ("read_before_griddepcontrol_wait", FILE, "long", [8322]),
@@ -47,6 +47,7 @@ SHOWN = {
     "upstream-4": ("global_out_of_bounds", FILE, "short-before-long", [64, 300]),
     "upstream-4-row": ("global_other_row", FILE, "tight-table", [257, 64]),
     "upstream-5": ("unasked_columns", None, "zero-in-the-middle", [300, 0, 129]),
+    "upstream-8": ("lanes_not_gathered", FILE, "long", [8322]),
 }
 
 

@@ -22,6 +22,9 @@ from gpu import Gpu
 from mqa_ref.golden.silicon.operands import OPERATIONS, Operation, operand_sets
 from mqa_ref.golden.silicon.products import half_accumulators, products
 from mqa_ref.golden.silicon.programs import PROGRAMS, output_bytes
+from mqa_ref.golden.silicon.values import THREADS as VALUE_THREADS
+from mqa_ref.golden.silicon.values import given, split
+from mqa_ref.golden.silicon.values import programs as value_programs
 from mqa_ref.verification.words import words
 
 THREADS = 256
@@ -89,7 +92,7 @@ def record_programs(gpu: Gpu, out: dict[str, Any]) -> None:
         source = gpu.upload(words(f"silicon/program/{program.name}", program.words))
         size = output_bytes(program)
         target = gpu.upload(np.zeros(size, np.uint8))
-        raw = bytes(128) if program.tile is None else gpu.tensor_map(program.tile, source)
+        raw = program.parameter if program.tile is None else gpu.tensor_map(program.tile, source)
         arguments: list[Any] = [ctypes.c_uint64(source), ctypes.c_uint64(target)]
         aligned = ctypes.create_string_buffer(raw, 128)
         arguments.append(aligned)
@@ -99,6 +102,19 @@ def record_programs(gpu: Gpu, out: dict[str, Any]) -> None:
         out[f"map.{program.name}"] = np.frombuffer(raw, np.uint8).copy()
         out[f"address.{program.name}"] = np.array([source], np.uint64)
         print(f"program {program.name}: {size} bytes", flush=True)
+
+
+def record_values(gpu: Gpu, out: dict[str, Any]) -> None:
+    source = gpu.upload(given())
+    for program in value_programs():
+        count = VALUE_THREADS * len(program.instructions)
+        target = gpu.upload(np.zeros(count, np.uint64))
+        function = gpu.function(program.ptx.encode() + b"\0", "kernel")
+        arguments = [ctypes.c_uint64(source), ctypes.c_uint64(target)]
+        gpu.launch(function, 1, VALUE_THREADS, 0, arguments)
+        for key, found in split(program, gpu.download(target, count, np.uint64)).items():
+            out[f"value.{key}"] = found
+        print(f"values: {program.keys[0]} and {len(program.keys) - 1} more", flush=True)
 
 
 def main(target: str, cubin: str) -> None:
@@ -113,6 +129,7 @@ def main(target: str, cubin: str) -> None:
     record_operations(gpu, out)
     record_products(gpu, Path(cubin).read_bytes(), out)
     record_programs(gpu, out)
+    record_values(gpu, out)
     out["facts"] = np.frombuffer(json.dumps(facts, sort_keys=True).encode(), np.uint8)
     np.savez_compressed(target, **out)
     print(json.dumps(facts))

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mqa_ref.emulator.clocks import GATHERED
 from mqa_ref.emulator.compiled.loop import IN_A_ROW, UNIFORM, VALUES, VARIED
 from mqa_ref.emulator.compiled.quick import Builder, Quick, quick
+from mqa_ref.emulator.compiled.services import Place, Service, Target
 from mqa_ref.emulator.compiled.warp import FlatWarp
 from mqa_ref.emulator.decode import WIDTH_TYPES, Decoder, Operation, width_of
 from mqa_ref.emulator.opcodes.memory import address_operand
@@ -32,6 +34,8 @@ def _shared_row(warp: FlatWarp, cta: CompiledCta, address: int, size: int) -> ND
     where = slice(offset // cta.granule, -(-(offset + size) // cta.granule))
     if cta.barrier_bytes[where].any():
         return None
+    if warp.stored and warp.stored > warp.clock[GATHERED + warp.index]:
+        return None
     if cta.shadow.read(where, warp.index, warp.clock) is not None:
         return None
     return cta.shared.data[offset : offset + size]
@@ -44,14 +48,18 @@ def _global_row(warp: FlatWarp, cta: CompiledCta, address: int, size: int) -> ND
     if allocation is None or allocation.writable:
         return None
     at = slice(address - allocation.address, address - allocation.address + size)
-    if allocation.share is not None and not allocation.share(cta.number)[at].all():
-        return None
+    if allocation.share is not None:
+        mine = allocation.share(cta.number)
+        cta.context.share_of(allocation, mine)
+        if not mine[at].all():
+            return None
     return allocation.data[at]
 
 
 def _load(count: int, bits: int, space: str) -> Builder:
     size, kind = count * bits // 8, WIDTH_TYPES[bits]
-    row = _shared_row if space.startswith("shared") else _global_row
+    shared = space.startswith("shared")
+    row = _shared_row if shared else _global_row
 
     def build(decoder: Decoder, instruction: Instruction, slow: Operation) -> Quick | None:
         items = decoder.items(instruction, instruction.operands[0], count)
@@ -66,7 +74,7 @@ def _load(count: int, bits: int, space: str) -> Builder:
             address = warp.frame_words[VALUES] + offset
             length = size if found == UNIFORM else size * warp.active_bits.bit_count()
             raw = None
-            if found != VARIED and not address & size - 1:
+            if found != VARIED and not address & size - 1 and (warp.full or not shared):
                 raw = row(warp, cta, address, length)
             if raw is None:
                 return slow(warp)
@@ -81,7 +89,11 @@ def _load(count: int, bits: int, space: str) -> Builder:
                     warp.put(target, whole)
             return None
 
-        return Quick(((base, width),), run, step=size)
+        service = Service(f"ld.shared.{count}x{bits}", (offset, *(Target(target) for target in targets)))
+        if width == 64:
+            places = tuple(Target(target) for target in targets)
+            service = Service(f"ld.global.{count}x{bits}", (offset, Place(base), *places))
+        return Quick((base,), run, step=size, service=service)
 
     return build
 
@@ -110,7 +122,9 @@ def _store_global(count: int, bits: int) -> Builder:
             warp.cta.record_store(allocation, at, warp, instruction)
             return None
 
-        return Quick(((base, 64), *((slot, bits) for slot in slots)), run, step=size)
+        name = f"st.global.{count}x{bits}"
+        service = Service(name, (offset, instruction.line, *(Place(slot) for slot in slots)))
+        return Quick((base, *slots), run, step=size, service=service)
 
     return build
 

@@ -6,28 +6,63 @@ interleavings, instruction counts and findings are those of the interpreter.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mqa_ref.emulator.clocks import MAX_AGENTS, NoShadow, Shadow, Where
+from mqa_ref.emulator.clocks import CLOCK_WORDS, Clock, NoShadow, Shadow, Where
 from mqa_ref.emulator.compiled import loop, multiply
+from mqa_ref.emulator.compiled.context import SHADOW, Barriers, Context
 from mqa_ref.emulator.compiled.layout import RegisterFiles
 from mqa_ref.emulator.compiled.shadows import FastShadow, address_of
 from mqa_ref.emulator.compiled.table import table_of
-from mqa_ref.emulator.compiled.tiles import move_tile
+from mqa_ref.emulator.compiled.tensor_checks import checks
+from mqa_ref.emulator.compiled.tiles import Plan, move_tile, plan_of
 from mqa_ref.emulator.compiled.warp import FlatWarp, Place
 from mqa_ref.emulator.copies import TileLoad
 from mqa_ref.emulator.cta import Cta
-from mqa_ref.emulator.descriptors import MatrixDescriptor, MmaShape
-from mqa_ref.emulator.tmem import COLUMNS, LANE_COUNT
-from mqa_ref.emulator.warp import BLOCKED, EXITED, JUMPED, LANES, Warp
-from mqa_ref.numerics.machines import STEP_K
+from mqa_ref.emulator.descriptors import decode_instruction, decode_matrix
+from mqa_ref.emulator.memory import Allocation
+from mqa_ref.emulator.ptx import Instruction
+from mqa_ref.emulator.tensormap import TensorMap
+from mqa_ref.emulator.tmem import COLUMNS, LANE_COUNT, PARTS, TensorPipe
+from mqa_ref.emulator.warp import BLOCKED, EXITED, LANES, Warp
+from mqa_ref.errors import EmulatorError
+from mqa_ref.numerics.machines import STEP_K, Accumulator
 
 if TYPE_CHECKING:
     from mqa_ref.emulator.machine import Grid
     from mqa_ref.emulator.policy import Policy
+    from mqa_ref.emulator.products import Product
+    from mqa_ref.emulator.tensor_order import TensorOrder
+
+
+@dataclass(frozen=True, eq=False)
+class Operands:
+    """Where the operands of a product lie: arrays of the offsets of their codes, and of their granules, with the
+    addresses of both; ``lists`` has address and length of each array of granules."""
+
+    arrays: tuple[NDArray[np.int64], ...]
+    addresses: tuple[int, int]
+    lists: NDArray[np.int64]
+    lists_address: int
+    columns: int
+    fraction_bits: int
+    accumulator: Accumulator
+
+    @classmethod
+    def of(
+        cls, offsets: Iterable[Any], granules: Iterable[Any], columns: int, bits: int, acc: Accumulator
+    ) -> Operands:
+        """From arrays."""
+        places = [np.ascontiguousarray(one, np.int64) for one in offsets]
+        lists = [np.ascontiguousarray(one, np.int64) for one in granules]
+        table = np.array([(address_of(one), len(one)) for one in lists], np.int64)
+        a, b = map(address_of, places)
+        return cls((*places, *lists), (a, b), table, address_of(table), columns, bits, acc)
 
 
 class Workshop:
@@ -45,24 +80,46 @@ class Workshop:
                 continue
             for warp, registers in enumerate(self.files.registers):
                 registers[slot] = grid.special(name, (0, 0, 0), warp)
+        self.context = Context(
+            *(grid.memory, grid.shared_bytes, block, grid.code.granule), sanitize=grid.sanitize
+        )
         files = zip(self.files.registers, self.files.memory, self.files.states, strict=True)
         self.warps = [Place(*one, self.table) for one in files]
-        self.clocks = np.zeros((len(self.warps), MAX_AGENTS), np.int32)
+        self.clocks = np.zeros((len(self.warps), CLOCK_WORDS), np.int32)
+        for number, (place, clock) in enumerate(zip(self.warps, self.clocks, strict=True)):
+            place.frame[[loop.CONTEXT, loop.CLOCK, loop.INDEX]] = (
+                address_of(self.context.array),
+                address_of(clock),
+                number,
+            )
+        self.zeros = {"shared": self.context.shared, "barriers": self.context.barrier_bytes}
+        self.shared_address = address_of(self.context.shared)
         self.run = loop.entry_point()
-        self.places: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-        self.addresses: dict[int, int] = {}
+        self.check = checks()["product"]
+        self.plans: dict[tuple[int, int], Plan | None] = {}
+        self.products: dict[tuple[int, int, int], Operands | None] = {}
         self.shadows: dict[str, FastShadow] = {}
+
+    def plan(self, tensor: TensorMap, phase: int) -> Plan | None:
+        """See ``plan_of``; each is made once. The tensor maps of a launch live as long as it."""
+        key = (id(tensor), phase)
+        if key not in self.plans:
+            self.plans[key] = plan_of(tensor, phase)
+        return self.plans[key]
 
     def shadow(self, memory: str, granules: int, readers: int) -> FastShadow:
         """The shadow of a memory, knowing nothing; all CTAs of a grid have memories of one size."""
         if memory not in self.shadows:
             self.shadows[memory] = FastShadow(granules, readers)
         self.shadows[memory].clear()
+        if memory == "shared":
+            self.context.words[SHADOW] = self.shadows[memory].address
         return self.shadows[memory]
 
-    def clear(self, grid: Grid, index: tuple[int, int, int]) -> None:
+    def clear(self, grid: Grid, index: tuple[int, int, int], number: int) -> None:
         """Make the registers and clocks those of the CTA at ``index``."""
         self.files.reset()
+        self.context.clear(number)
         self.clocks[:] = 0
         for name, slot in self.placed:
             value = grid.special(name, index, 0)
@@ -82,54 +139,79 @@ class CompiledCta(Cta):
         budget: int,
         workshop: Workshop,
     ) -> None:
-        self.workshop = workshop
+        self.workshop, self.context = workshop, workshop.context
         self.operations = grid.code.operations
-        workshop.clear(grid, index)
+        workshop.clear(grid, index, number)
         super().__init__(grid, index, number, policy, budget)
-        self.shared_address, self.tmem_address = address_of(self.shared.data), address_of(self.tmem.data)
+        self.named.update(enumerate(self.context.named))
+        self.barriers = Barriers(self.context)
+        self.tmem_address = 0
+        self.pipe_clocks: dict[int, int] = {}
+
+    def zeros(self, name: str, size: int) -> NDArray[np.uint8]:  # noqa: ARG002 - as Cta has it
+        """See ``Cta.zeros``; a CTA has the memories of the one before it."""
+        return self.workshop.zeros[name]
 
     def make_shadow(self, memory: str, granules: int, readers: int) -> Shadow:
         """See ``Cta.make_shadow``."""
         return self.workshop.shadow(memory, granules, readers) if self.grid.sanitize else NoShadow()
+
+    def record_load(
+        self, found: Allocation, where: Where, agent: int, clock: Clock, warp: Warp, instruction: Instruction
+    ) -> None:
+        """See ``GlobalAccess.record_load``."""
+        self.context.was_read(found)
+        super().record_load(found, where, agent, clock, warp, instruction)
 
     def complete_tile(self, load: TileLoad) -> None:
         """See ``copies.complete_tile_load``."""
         if not move_tile(self, load):
             super().complete_tile(load)
 
-    def operand_place(
-        self, descriptor: MatrixDescriptor, rows: int, width: int
-    ) -> tuple[NDArray[np.int64], Where] | None:
-        """See ``Access.operand_place``; granules that follow each other are a slice."""
-        place = super().operand_place(descriptor, rows, width)
-        if place is None:
-            return None
-        granules = place[1]
-        if isinstance(granules, slice):
-            return place
-        first, last = int(granules[0]), int(granules[-1])
-        return place[0], slice(first, last + 1) if last - first + 1 == len(granules) else granules
+    def quick_product(self, product: Product, pipe: TensorPipe, order: TensorOrder) -> bool:
+        """See ``Cta.quick_product``."""
+        workshop = self.workshop
+        key = (product.a, product.b, product.shape)
+        if key not in workshop.products:
+            workshop.products[key] = self._operands(product)
+        one = workshop.products[key]
+        start = product.d & 0xFFFF
+        if one is None or product.d >> 16 or not self.tmem.owns(start, one.columns):
+            return False
+        shadow, tensor, accumulate = self.shadow, self.tmem.shadow, product.accumulate
+        if isinstance(shadow, FastShadow) and isinstance(tensor, FastShadow):
+            clock = self.pipe_clocks.get(pipe.agent)
+            if clock is None:
+                clock = self.pipe_clocks[pipe.agent] = address_of(pipe.clock)
+            seen = (pipe.agent, clock, address_of(order.ordered))
+            size = (start, one.columns, accumulate)
+            if workshop.check(shadow.address, tensor.address, one.lists_address, *seen, *size):
+                return False
+            tensor.touch(start, (PARTS - 1) * COLUMNS + start + one.columns)
+        if not self.tmem_address:
+            self.tmem_address = address_of(self.tmem.data)
+        where = (workshop.shared_address, *one.addresses, self.tmem_address + 4 * start)
+        sizes = (COLUMNS, LANE_COUNT, one.columns)
+        multiply.step(where, sizes, one.fraction_bits, one.accumulator, accumulate=accumulate)
+        return True
 
-    def multiply(
-        self, places: list[NDArray[np.int64]], start: int, shape: MmaShape, *, accumulate: bool
-    ) -> list[NDArray[np.uint8]]:
-        """See ``Cta.multiply``; the operands are not gathered."""
+    def _operands(self, product: Product) -> Operands | None:
+        """The operands of a product whose descriptors are in order and which ``multiply`` can compute."""
+        try:
+            shape = decode_instruction(product.shape)
+            descriptors = (decode_matrix(bits) for bits in (product.a, product.b))
+        except EmulatorError:
+            return None
+        places = [
+            self.operand_place(descriptor, rows, STEP_K)
+            for descriptor, rows in zip(descriptors, (shape.m, shape.n), strict=True)
+        ]
         acc: Any = shape.accumulator
         fraction_bits = multiply.served(self.machine, acc, shape.n)
-        a, b = places
-        if fraction_bits is None or a.shape != (LANE_COUNT, STEP_K) or b.shape != (shape.n, STEP_K):
-            return super().multiply(places, start, shape, accumulate=accumulate)
-        where = (self.shared_address, self._address(a), self._address(b), self.tmem_address + 4 * start)
-        multiply.step(where, (COLUMNS, LANE_COUNT, shape.n), fraction_bits, acc, accumulate=accumulate)
-        return []
-
-    def _address(self, offsets: NDArray[np.int64]) -> int:
-        """Where offsets lie; their array is kept, for the same ones come again and again."""
-        known = self.workshop.places.get(id(offsets))
-        if known is None:
-            known = self.workshop.places[id(offsets)] = (offsets, np.ascontiguousarray(offsets))
-            self.workshop.addresses[id(offsets)] = address_of(known[1])
-        return self.workshop.addresses[id(offsets)]
+        if fraction_bits is None or shape.m != LANE_COUNT or any(place is None for place in places):
+            return None
+        offsets, granules = zip(*[place for place in places if place is not None], strict=True)
+        return Operands.of(offsets, granules, shape.n, fraction_bits, acc)
 
     def make_warp(self, number: int) -> Warp:
         """See ``Cta.make_warp``."""
@@ -139,7 +221,7 @@ class CompiledCta(Cta):
         """See ``Cta.run_warp``."""
         assert isinstance(warp, FlatWarp)
         table, run, operations = self.workshop.table, self.workshop.run, self.operations
-        entered, quick = table.entered, table.quick
+        entered, quick, waits = table.entered, table.quick, table.waits
         frame, address = warp.frame_words, warp.frame_address
         executed = 0
         while executed < quantum:
@@ -157,28 +239,21 @@ class CompiledCta(Cta):
                             break
                     continue
                 pc = warp.pc
-                short = quick[pc]
-                signal = (
-                    short(warp, why) if short is not None and why != loop.UNKNOWN else operations[pc](warp)
-                )
+                if why == loop.WAITS:
+                    then = waits[pc]
+                    assert then is not None
+                    then(warp)
+                    signal = BLOCKED
+                elif why == loop.LEAVES:
+                    signal = EXITED
+                else:
+                    short = quick[pc]
+                    known = why != loop.UNKNOWN
+                    signal = short(warp, why) if short is not None and known else operations[pc](warp)
             else:
                 signal = operations[pc](warp)
             executed += 1
-            if signal is None:
-                warp.pc += 1
-            elif signal == EXITED:
-                warp.leave()
-                if warp.done or warp.waiting is not None:
-                    break
-            elif signal == BLOCKED:
-                if not warp.others:
-                    break
-            else:
-                assert signal == JUMPED
-            if warp.waiting is not None or warp.apart():
-                if warp.others:
-                    warp.reconverge()
-                if warp.waiting is not None:
-                    break
+            if warp.after(signal):
+                break
         warp.instructions += executed
         self.instructions += executed

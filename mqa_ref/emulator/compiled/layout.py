@@ -7,12 +7,16 @@ Registers of one width that follow each other in the program follow each other i
 
 from __future__ import annotations
 
+import ctypes
+from functools import cache
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numpy.typing import NDArray
 
-from mqa_ref.emulator.compiled.vectors import ALIGNMENT, LANES
+from mqa_ref.emulator.compiled import native
+from mqa_ref.emulator.compiled.vectors import ALIGNMENT, BYTE, LANES, LONG, POINTER, each, splat
 from mqa_ref.emulator.decode import WIDTH_TYPES, width_of
 from mqa_ref.emulator.warp import Lanes
 
@@ -34,11 +38,9 @@ class Layout:
         self.source, self.sink = len(self.widths), len(self.widths) + 1
         self.widths += [64, 64]
         self.offsets, self.size = [], 0
-        for number, width in enumerate(self.widths):
-            if number == len(registers):
-                self.program_bytes = self.size
+        for width in self.widths:
             self.offsets.append(self.size)
-            self.size += -(-LANES * max(width // 8, 1) // 32) * 32
+            self.size += -(-LANES * max(width // 8, 1) // ALIGNMENT) * ALIGNMENT
         self.parameters = self.size
         self.size += parameter_bytes
         self.size = -(-self.size // ALIGNMENT) * ALIGNMENT
@@ -94,7 +96,42 @@ class RegisterFiles:
         self.memory[:] = constants
         self.registers = [Registers(layout, file) for file in self.memory]
 
+        layout_arrays = (layout.offsets, [LANES * max(width // 8, 1) for width in layout.widths])
+        self._places, self._sizes = (np.array(one, np.int64) for one in layout_arrays)
+        arrays = (self.memory, self.states, self._places, self._sizes)
+        self._arguments = (
+            *(array.ctypes.data for array in arrays),
+            *(warps, layout.size, len(layout.widths), layout.program_registers),
+        )
+        self._reset = _reset()
+
     def reset(self) -> None:
-        """Make the files those of a new CTA."""
-        self.memory[:, : self.layout.program_bytes] = 0
-        self.states[:] = self.fresh
+        """Make the files those of a new CTA: registers that were never written are still zero."""
+        self._reset(*self._arguments)
+
+
+@cache
+def _reset() -> Any:
+    """void reset(files, states, places, sizes, warps, bytes of a file, registers, those of the program)."""
+    module = ir.Module("reset")
+    kind = ir.FunctionType(ir.VoidType(), [POINTER] * 4 + [LONG] * 4)
+    function = ir.Function(module, kind, "reset")
+    files, states, places, sizes, warps, size, registers, of_program = function.args
+    b = ir.IRBuilder(function.append_basic_block())
+    with each(b, warps) as warp, each(b, registers) as register:
+        at = b.gep(states, [b.add(b.mul(warp, registers), register)], source_etype=LONG)
+        inside = b.icmp_unsigned("<", register, of_program)
+        fresh = b.select(inside, LONG(NEVER_WRITTEN), LONG(0))
+        with b.if_then(b.icmp_unsigned("!=", b.load(at, typ=LONG), fresh)):
+            b.store(fresh, at)
+            with b.if_then(inside):
+                place, count = (
+                    b.load(b.gep(a, [register], source_etype=LONG), typ=LONG) for a in (places, sizes)
+                )
+                start = b.gep(files, [b.add(b.mul(warp, size), place)], source_etype=BYTE)
+                with each(b, b.udiv(count, LONG(LANES))) as row:
+                    piece = b.gep(start, [b.mul(row, LONG(LANES))], source_etype=BYTE)
+                    b.store(splat(0, 8, LANES), piece, align=LANES)
+    b.ret_void()
+    address = native.link(str(module)).get_function_address("reset")
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 4)(address)

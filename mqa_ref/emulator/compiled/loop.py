@@ -30,10 +30,12 @@ ENTRY = np.dtype(
         ("count", "i4"),
         ("first", "i4"),
         ("spare", "i4"),
+        ("constants", "u8"),
     ]
 )
 """``place`` and ``register``: byte offset and number of two destinations, three sources and the guard (number -1: no
-guard). ``negated``: all ones for @!p. ``first`` and ``count``: the operands to look up for an instruction of Python."""
+guard). ``negated``: all ones for @!p. ``first`` and ``count``: the operands to look up for an instruction of Python,
+``constants``: where those of its service lie, which is its ``kernel``."""
 OPERAND = np.dtype([("place", "i4"), ("register", "i4"), ("width", "i4"), ("step", "i4")])
 """``step``: for an address, the bytes from one lane to the next if they are to follow each other; else 0."""
 
@@ -51,19 +53,22 @@ OPERAND = np.dtype([("place", "i4"), ("register", "i4"), ("width", "i4"), ("step
     OTHER_ACTIVE,
     STATUS,
 ) = range(12)
+CONTEXT, CLOCK, INDEX, OPEN, STORED, SIGNALS, ALL_ALIVE = range(STATUS + 1, STATUS + 8)
 """64-bit words of a frame: where the registers, their states, the table and its operands lie, the active lanes, the
 program counter, the most instructions to execute, the counter at or past which to stop (where another fragment waits),
-the number of the register that stands for no destination, counter and lanes of the one other fragment, and why the loop
-was left."""
+the number of the register that stands for no destination, counter and lanes of the one other fragment, why the loop was
+left. For services: where the CTA's context and the warp's clock lie, the warp's number, may it read global memory, when
+it last stored to shared memory, where its signals are noted, and whether no lane has left."""
 NOWHERE = 1 << 40
 """The counter of a fragment that does not exist."""
-VALUES = 16
+VALUES = 24
 """The first of the words that the operands of an instruction of Python are put in: those of its first active lane."""
 MOST_OPERANDS = 16
 FRAME_WORDS = VALUES + MOST_OPERANDS
-STOPPED, UNKNOWN, UNIFORM, VARIED, IN_A_ROW = range(5)
+STOPPED, UNKNOWN, UNIFORM, VARIED, IN_A_ROW, WAITS, LEAVES = range(7)
 """Why the loop was left: the limit or another fragment; an instruction of Python of whose operands nothing is known;
-one whose operands are there: the same in every active lane, or different, or addresses without a gap."""
+one whose operands are there: the same in every active lane, or different, or addresses without a gap; one that a
+service has executed, so that the warp waits, or its lanes leave."""
 
 
 @cache
@@ -81,31 +86,29 @@ def _text() -> str:
     lines.append(_FETCH.format(size=ENTRY.itemsize, **sizes))
     for name, base, count in (("p", sizes["place"], 6), ("n", sizes["register"], 6)):
         for number in range(count):
-            at = base + 4 * number
-            lines.append(f"  %{name}{number}_at = getelementptr i8, ptr %entry, i64 {at}")
+            lines.append(f"  %{name}{number}_at = getelementptr i8, ptr %entry, i64 {base + 4 * number}")
             lines.append(f"  %{name}{number} = load i32, ptr %{name}{number}_at")
             lines.append(f"  %{name}{number}_wide = sext i32 %{name}{number} to i64")
     for number in range(5):
         lines.append(f"  %r{number} = getelementptr i8, ptr %registers, i64 %p{number}_wide")
         lines.append(f"  %s{number} = getelementptr i64, ptr %states, i64 %n{number}_wide")
-    lines.append(_BODY.replace("NOWHERE", str(NOWHERE)))
+    lines.append(_BODY.replace("NOWHERE", str(NOWHERE)).replace("{constants}", str(sizes["constants"])))
     return "\n".join(lines)
 
 
 def _frame() -> list[str]:
     """Loads the words of the frame."""
-    lines = []
-    names = ["registers", "states", "table", "operands", "active_wide", "first", "limit", "stop", "sink"]
-    names += ["other_counter", "other_wide"]
-    kinds = ["ptr"] * 4 + ["i64"] * 7
-    for word, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+    lines: list[str] = []
+    names = "registers states table operands active_wide first limit stop sink other_counter other_wide"
+    for word, name in enumerate(names.split()):
+        kind = "ptr" if word <= OPERANDS else "i64"
         lines.append(f"  %{name}_at = getelementptr i64, ptr %frame, i64 {word}")
         lines.append(f"  %{name} = load {kind}, ptr %{name}_at")
     lines.append(f"  %status_at = getelementptr i64, ptr %frame, i64 {STATUS}")
     lines.append(f"  %values = getelementptr i64, ptr %frame, i64 {VALUES}")
     lines.append("  %sink_state = getelementptr i64, ptr %states, i64 %sink")
-    lines.append("  %active = trunc i64 %active_wide to i32")
-    lines.append("  %other_active = trunc i64 %other_wide to i32")
+    for name in ("active", "other"):
+        lines.append(f"  %{name}_lanes = trunc i64 %{name}_wide to i32")
     lines.append(f"  %alone_allowed = icmp sge i64 %stop, {NOWHERE}")
     lines.append("  br label %fetch")
     return lines
@@ -115,9 +118,9 @@ _HEAD = "define i64 @run(ptr %frame) {\nentry_block:"
 _FETCH = """fetch:
   %pc = phi i64 [ %first, %entry_block ], [ %to, %go ]
   %count = phi i64 [ 0, %entry_block ], [ %counted, %go ]
-  %now = phi i32 [ %active, %entry_block ], [ %to_active, %go ]
+  %now = phi i32 [ %active_lanes, %entry_block ], [ %to_active, %go ]
   %there = phi i64 [ %other_counter, %entry_block ], [ %to_there, %go ]
-  %resting = phi i32 [ %other_active, %entry_block ], [ %to_resting, %go ]
+  %resting = phi i32 [ %other_lanes, %entry_block ], [ %to_resting, %go ]
   %now_wide = zext i32 %now to i64
   %offset = mul i64 %pc, {size}
   %entry = getelementptr i8, ptr %table, i64 %offset
@@ -168,7 +171,18 @@ look_up:
 operands_of:
   %found = call i64 @operands(ptr %registers, ptr %states, ptr %operands, i32 %first_operand, i32 %operand_count,
     i32 %taken, ptr %values)
-  br label %leave
+  %unserved = icmp eq ptr %kernel, null
+  %unfound = icmp eq i64 %found, 1
+  %unasked = or i1 %unserved, %unfound
+  br i1 %unasked, label %leave, label %serve
+serve:
+  %constants_at = getelementptr i8, ptr %entry, i64 {constants}
+  %constants = load ptr, ptr %constants_at
+  %said = call i64 %kernel(ptr %frame, ptr %constants, i64 %found, i32 %taken)
+  %declined = icmp eq i64 %said, 0
+  %told = add i64 %said, 3
+  %served = select i1 %declined, i64 %found, i64 %told
+  switch i64 %said, label %leave [ i64 1, label %step ]
 branch:
   %uniform = icmp eq i32 %taken, %now
   %target_wide = sext i32 %target to i64
@@ -233,14 +247,14 @@ fly:
   store i64 0, ptr %sink_state
   br label %step
 step:
-  %next = phi i64 [ %following, %fetch ], [ %following, %chosen ], [ %target_wide, %branch ],
+  %next = phi i64 [ %following, %fetch ], [ %following, %serve ], [ %following, %chosen ], [ %target_wide, %branch ],
     [ %following, %execute ], [ %following, %pass_on ], [ %following, %fly ], [ %lower, %split ]
-  %next_active = phi i32 [ %now, %fetch ], [ %now, %chosen ], [ %now, %branch ], [ %now, %execute ],
+  %next_active = phi i32 [ %now, %fetch ], [ %now, %serve ], [ %now, %chosen ], [ %now, %branch ], [ %now, %execute ],
     [ %now, %pass_on ], [ %now, %fly ], [ %lower_lanes, %split ]
-  %next_there = phi i64 [ %there, %fetch ], [ %there, %chosen ], [ %there, %branch ], [ %there, %execute ],
-    [ %there, %pass_on ], [ %there, %fly ], [ %upper, %split ]
-  %next_resting = phi i32 [ %resting, %fetch ], [ %resting, %chosen ], [ %resting, %branch ], [ %resting, %execute ],
-    [ %resting, %pass_on ], [ %resting, %fly ], [ %upper_lanes, %split ]
+  %next_there = phi i64 [ %there, %fetch ], [ %there, %serve ], [ %there, %chosen ], [ %there, %branch ],
+    [ %there, %execute ], [ %there, %pass_on ], [ %there, %fly ], [ %upper, %split ]
+  %next_resting = phi i32 [ %resting, %fetch ], [ %resting, %serve ], [ %resting, %chosen ], [ %resting, %branch ],
+    [ %resting, %execute ], [ %resting, %pass_on ], [ %resting, %fly ], [ %upper_lanes, %split ]
   %counted = add i64 %count, 1
   %met = icmp sge i64 %next, %next_there
   br i1 %met, label %meet, label %go
@@ -261,8 +275,8 @@ go:
   %over = or i1 %spent, %past
   br i1 %over, label %left, label %fetch
 leave:
-  %why = phi i64 [ 1, %python ], [ 1, %guarded ], [ 1, %look_up ], [ %found, %operands_of ], [ 1, %diverge ],
-    [ 1, %check ], [ 1, %whole ]
+  %why = phi i64 [ 1, %python ], [ 1, %guarded ], [ 1, %look_up ], [ %found, %operands_of ], [ %served, %serve ],
+    [ 1, %diverge ], [ 1, %check ], [ 1, %whole ]
   br label %left
 left:
   %at = phi i64 [ %pc, %leave ], [ %to, %go ]

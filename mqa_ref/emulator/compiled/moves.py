@@ -99,7 +99,7 @@ def kernels() -> dict[str, Kernel]:
     "shfl" those of the instructions in which all lanes of a warp meet."""
     rows: dict[str, Kernel] = {}
     for width in (16, 32, 64):
-        for kind in "busf":
+        for kind in "bus" if width == 16 else "busf":
             rows[f"mov.{kind}{width}"] = Kernel((width,), (width,), _same, moves=True)
     rows["mov.pred"] = Kernel((1,), (1,), _same)
     for name in ("cvta.param.u64", "cvta.to.param.u64", "cvta.global.u64", "cvta.to.global.u64"):

@@ -1,7 +1,7 @@
-"""Machine code for vector kernels, made by LLVM in this process when a program first needs them.
+"""Machine code for vector kernels, made by LLVM when a program first needs them and kept on disk (``objectcode``).
 
 A kernel knows no program: programs are tables that name kernels (``table``), so nothing is compiled for a new program
-whose instructions have been met before, and nothing is kept on disk.
+whose instructions have been met before.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from mqa_ref import objectcode
 from mqa_ref.emulator.compiled.vectors import Kernel
 
 _REQUIRED = ("fma", "f16c", "avx2")
@@ -28,35 +29,20 @@ def available() -> bool:
     return all(features.get(name, False) for name in _REQUIRED)
 
 
-@cache
-def _machine() -> Any:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm.Target.from_default_triple()
-
-
-def link(text: str) -> Any:
-    """The execution engine of an LLVM module; it lives as long as the process, for its code may be in use.
-
-    Values are taken off the stack, no other pass is run: the code is vectors already, and passes take longer than they
-    save.
-    """
-    import llvmlite.binding as llvm
-
-    target = _machine().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1, jit=True
-    )
-    module = llvm.parse_assembly(text)
+def _passes(llvm: Any, module: Any, target: Any) -> None:
+    """Values are taken off the stack, no other pass is run: the code is vectors already, and passes take longer than
+    they save."""
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options())
     passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
     for function in module.functions:
         if not function.is_declaration:
             passes.run(function, builder)
-    engine = llvm.create_mcjit_compiler(module, target)
-    engine.finalize_object()
+
+
+def link(text: str) -> Any:
+    """The execution engine of an LLVM module; it lives as long as the process, for its code may be in use."""
+    engine = objectcode.link("engine", text, objectcode.Way("scalars", 1, _passes))
     _engines.append(engine)
     return engine
 
@@ -70,7 +56,7 @@ def kernels() -> dict[str, Kernel]:
 
 
 def addresses(names: Iterable[str]) -> dict[str, int]:
-    """Where the machine code of kernels lies; those that are missing are compiled together."""
+    """Where the machine code of kernels and services lies; those that are missing are compiled together."""
     with _lock:
         missing = sorted(set(names) - _addresses.keys())
         if missing:
@@ -81,12 +67,16 @@ def addresses(names: Iterable[str]) -> dict[str, int]:
 def _compile(names: list[str]) -> None:
     from llvmlite import ir
 
+    from mqa_ref.emulator.compiled import services
     from mqa_ref.emulator.compiled.vectors import POINTER, WORD
 
     module = ir.Module("kernels")
     kind = ir.FunctionType(ir.VoidType(), [POINTER] * 5 + [WORD])
     for name in names:
-        _define(ir.Function(module, kind, _symbol(name)), kernels()[name])
+        if name in kernels():
+            _define(ir.Function(module, kind, _symbol(name)), kernels()[name])
+        else:
+            services.define(ir.Function(module, services.kind(), _symbol(name)), name)
     engine = link(str(module))
     for name in names:
         _addresses[name] = engine.get_function_address(_symbol(name))

@@ -16,20 +16,27 @@ from mqa_ref.emulator.decode import Decoder, Operation
 from mqa_ref.emulator.ptx import Instruction
 
 if TYPE_CHECKING:
+    from mqa_ref.emulator.compiled.services import Service
     from mqa_ref.emulator.compiled.warp import FlatWarp
 
 Run = Callable[["FlatWarp", int], "int | None"]
 """The warp, whose frame holds the operands, and how they were found (``loop.UNIFORM``, ``VARIED`` or ``IN_A_ROW``)."""
 
+Waits = Callable[["FlatWarp"], None]
+
 
 @dataclass(frozen=True)
 class Quick:
-    """A short cut and the registers, with their bits, that it wants looked up. ``step``: the first is an address, and
-    lanes that follow each other at this distance are of interest."""
+    """A short cut and the registers that it wants looked up. ``step``: the first is an address, and lanes that follow
+    each other at this distance are of interest. ``service``: machine code that is asked first; ``waits``: what is
+    left to do when it has executed the instruction and the warp waits.
+    """
 
-    operands: tuple[tuple[int, int], ...]
+    operands: tuple[int, ...]
     run: Run
     step: int = 0
+    service: Service | None = None
+    waits: Waits | None = None
 
 
 Builder = Callable[[Decoder, Instruction, Operation], "Quick | None"]

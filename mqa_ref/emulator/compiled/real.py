@@ -96,6 +96,11 @@ def _negate(b: ir.IRBuilder, x: Value) -> Value:
     return b.xor(x, splat(1 << (width - 1), width, count))
 
 
+def _negative(b: ir.IRBuilder, x: Value) -> Value:
+    width, count = x.type.element.width, x.type.count
+    return b.select(_is_nan(b, x), splat(_NAN[width], width, count), _negate(b, x))
+
+
 def _absolute(b: ir.IRBuilder, x: Value) -> Value:
     width, count = x.type.element.width, x.type.count
     magnitude = b.and_(x, splat(_NAN[width], width, count))
@@ -192,7 +197,7 @@ def kernels() -> dict[str, Kernel]:
     rows["max.f16"] = Kernel((16,), (16, 16), _maximum)
     rows["max.f16x2"] = Kernel((32,), (32, 32), _packed(_maximum, 16))
     rows["abs.f32"] = Kernel((32,), (32,), _absolute)
-    rows["neg.f32"] = Kernel((32,), (32,), _negate)
+    rows["neg.f32"] = Kernel((32,), (32,), _negative)
     for name in COMPARISONS:
         rows[f"setp.{name}.f32"] = Kernel((1,), (32, 32), _compare(name, unordered=False))
         rows[f"setp.{name}u.f32"] = Kernel((1,), (32, 32), _compare(name, unordered=True))

@@ -7,11 +7,14 @@ import numpy as np
 from mqa_ref.emulator.barriers import MAX_COUNT, MBarrier
 from mqa_ref.emulator.compiled.loop import UNIFORM, VALUES
 from mqa_ref.emulator.compiled.quick import Quick, quick
+from mqa_ref.emulator.compiled.services import Service, Target
 from mqa_ref.emulator.compiled.warp import FlatWarp
 from mqa_ref.emulator.decode import Decoder, Operation
-from mqa_ref.emulator.opcodes.control import meet
+from mqa_ref.emulator.lanes_of_warps import ALL
+from mqa_ref.emulator.opcodes.control import await_others, meet
 from mqa_ref.emulator.opcodes.memory import address_operand
-from mqa_ref.emulator.ptx import Instruction
+from mqa_ref.emulator.ptx import Imm, Instruction
+from mqa_ref.emulator.tensor_order import BEFORE
 from mqa_ref.emulator.warp import BLOCKED, LANES, Wait
 
 _SPACES = ("shared", "shared::cta")
@@ -57,7 +60,7 @@ def _wait(decoder: Decoder, instruction: Instruction, slow: Operation) -> Quick 
         )
         return BLOCKED
 
-    return Quick(((base, 32), (parity_slot, 32)), run)
+    return Quick((base, parity_slot), run, service=Service("mbarrier.wait", (offset, Target(predicate))))
 
 
 @quick(
@@ -73,9 +76,9 @@ def _arrive(decoder: Decoder, instruction: Instruction, slow: Operation) -> Quic
     expects = ".expect_tx" in instruction.opcode
     state = decoder.dst(instruction, operands[0], 64)
     base, offset = address_operand(decoder, instruction, operands[1], 32)
-    wanted = [(base, 32)]
+    wanted = [base]
     if len(operands) > 2:
-        wanted.append((decoder.src(instruction, operands[2], 32), 32))
+        wanted.append(decoder.src(instruction, operands[2], 32))
 
     def run(warp: FlatWarp, found: int) -> int | None:
         words = warp.frame_words
@@ -89,13 +92,14 @@ def _arrive(decoder: Decoder, instruction: Instruction, slow: Operation) -> Quic
         if count > barrier.pending or abs(barrier.tx + expected) > MAX_COUNT:
             return slow(warp)
         barrier.tx += expected
-        barrier.arrive(warp.clock, count)
+        barrier.arrive(warp.handed(), count)
         if state >= 0:
             warp.put(state, _NOTHING)
         warp.released()
         return None
 
-    return Quick(tuple(wanted), run)
+    name = f"mbarrier.arrive.{int(expects)}{int(len(wanted) > 1)}"
+    return Quick(tuple(wanted), run, service=Service(name, (offset, Target(state), instruction.line)))
 
 
 @quick(*(f"mbarrier.init.{space}.b64" for space in _SPACES))
@@ -110,19 +114,57 @@ def _init(decoder: Decoder, instruction: Instruction, slow: Operation) -> Quick 
         warp.cta.init_barrier(warp, warp.frame_words[VALUES] + offset, count, instruction)
         return None
 
-    return Quick(((base, 32), (count_slot, 32)), run)
+    return Quick((base, count_slot), run, service=Service("mbarrier.init", (offset,)))
+
+
+@quick("fence.mbarrier_init.release.cluster")
+def _init_fence(decoder: Decoder, instruction: Instruction, slow: Operation) -> Quick:  # noqa: ARG001
+    return Quick((), lambda warp, _: slow(warp), service=Service("mbarrier.init_fence"))
 
 
 @quick("bar.sync", "barrier.sync", "barrier.sync.aligned", "barrier.cta.sync", "barrier.cta.sync.aligned")
 def _bar_sync(decoder: Decoder, instruction: Instruction, slow: Operation) -> Quick | None:
-    wanted = [(decoder.src(instruction, operand, 32), 32) for operand in instruction.operands]
+    wanted = [decoder.src(instruction, operand, 32) for operand in instruction.operands]
+
+    def arguments(warp: FlatWarp) -> tuple[int, int]:
+        words = warp.frame_words
+        return words[VALUES], words[VALUES + 1] if len(wanted) > 1 else warp.cta.threads
 
     def run(warp: FlatWarp, found: int) -> int | None:
         if found != UNIFORM or not warp.full:
             return slow(warp)
-        words = warp.frame_words
-        which = words[VALUES]
-        expected = words[VALUES + 1] if len(wanted) > 1 else warp.cta.threads
-        return meet(warp, which, expected, instruction)
+        return meet(warp, *arguments(warp), instruction)
 
-    return Quick(tuple(wanted), run)
+    def waits(warp: FlatWarp) -> None:
+        which, expected = arguments(warp)
+        await_others(warp, which, expected, instruction)
+
+    service = Service(f"bar.sync.{int(len(wanted) > 1)}")
+    return Quick(tuple(wanted), run, service=service, waits=waits)
+
+
+@quick("bar.warp.sync")
+def _warp_sync(decoder: Decoder, instruction: Instruction, slow: Operation) -> Quick | None:  # noqa: ARG001
+    (member,) = instruction.operands
+    if not isinstance(member, Imm) or member.value & ALL != ALL or instruction.guard is not None:
+        return None
+    return Quick((), lambda warp, _: slow(warp), service=Service("warp.sync"))
+
+
+@quick(BEFORE)
+def _before_fence(decoder: Decoder, instruction: Instruction, slow: Operation) -> Quick | None:  # noqa: ARG001
+    if instruction.guard is not None:
+        return None
+    return Quick((), lambda warp, _: slow(warp), service=Service("tensor.before"))
+
+
+@quick("griddepcontrol.wait")
+def _grid_wait(decoder: Decoder, instruction: Instruction, slow: Operation) -> Quick:  # noqa: ARG001
+    return Quick((), lambda warp, _: slow(warp), service=Service("grid.wait"))
+
+
+@quick("ret", "exit")
+def _leave(decoder: Decoder, instruction: Instruction, slow: Operation) -> Quick | None:  # noqa: ARG001
+    if instruction.guard is not None:
+        return None
+    return Quick((), lambda warp, _: slow(warp), service=Service("leave"))

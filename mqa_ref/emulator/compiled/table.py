@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from mqa_ref.emulator.compiled import loop, native
 from mqa_ref.emulator.compiled.layout import Layout
-from mqa_ref.emulator.compiled.quick import Quick, Run, builders
+from mqa_ref.emulator.compiled.quick import Quick, Run, Waits, builders
+from mqa_ref.emulator.compiled.services import Place
 from mqa_ref.emulator.compiled.vectors import LANES, Kernel
 from mqa_ref.emulator.decode import OPCODES, PARAM_BASE, Code, Decoder
 from mqa_ref.emulator.opcodes.control import no_value
@@ -28,14 +29,17 @@ _DESTINATIONS, _SOURCES = 2, 3
 @dataclass(frozen=True, eq=False)
 class Table:
     """``entries`` has one for each instruction and one past the end, ``operands`` what they look up. ``entered`` marks
-    the instructions at which machine code is worth entering, ``quick`` has the short cuts.
+    the instructions at which machine code is worth entering, ``quick`` has the short cuts, ``constants`` those of
+    services.
     """
 
     entries: NDArray[np.void]
     operands: NDArray[np.void]
     layout: Layout
+    constants: NDArray[np.int64]
     entered: list[bool]
     quick: list[Run | None]
+    waits: list[Waits | None]
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,6 @@ class _Finder(Decoder):
         name, operands = instruction.opcode, instruction.operands
         if name.startswith("ld.param."):
             return self._parameter(instruction)
-        if name == "bar.warp.sync" and _whole(operands[0]):
-            return _Chosen("meet", (), ())
         if name == "elect.sync":
             return self._elect(instruction)
         if name.startswith("shfl.sync.") and len(operands) == 5:
@@ -168,7 +170,9 @@ def _build(code: Code) -> Table:
             chosen[number] = one
     quick = _short_cuts(finder, code)
     layout = Layout(code.program.registers, finder.code.template, code.program.parameter_bytes)
-    places = native.addresses({one.name for one in chosen.values()})
+    wanted = {one.name for one in chosen.values()}
+    wanted |= {one.service.name for one in quick.values() if one.service is not None}
+    places = native.addresses(wanted)
     entries = np.zeros(len(instructions) + 1, loop.ENTRY)
     for number, instruction in enumerate(instructions):
         entry = entries[number]
@@ -184,10 +188,12 @@ def _build(code: Code) -> Table:
             entry["kernel"] = places[name]
             entry["kind"] = loop.MOVE if kernel.moves else loop.EXCHANGE if kernel.exchanges else loop.COMPUTE
     operands = _look_ups(entries, quick, layout)
+    constants = _services(entries, quick, layout, places)
     entries[-1]["count"] = -1
     entered = [bool(entry["kind"] != loop.PYTHON or entry["count"] >= 0) for entry in entries]
     runs = [quick[number].run if number in quick else None for number in range(len(entries))]
-    return Table(entries, operands, layout, entered, runs)
+    waits = [quick[number].waits if number in quick else None for number in range(len(entries))]
+    return Table(entries, operands, layout, constants, entered, runs, waits)
 
 
 def _short_cuts(finder: _Finder, code: Code) -> dict[int, Quick]:
@@ -211,9 +217,35 @@ def _look_ups(entries: NDArray[np.void], quick: dict[int, Quick], layout: Layout
     rows: list[tuple[int, int, int, int]] = []
     for number, one in quick.items():
         entries[number]["first"], entries[number]["count"] = len(rows), len(one.operands)
-        for place, (slot, width) in enumerate(one.operands):
-            rows.append((layout.offsets[slot], slot, max(width, 8), 0 if place else one.step))
+        for place, slot in enumerate(one.operands):
+            width = max(layout.widths[slot], 8)
+            rows.append((layout.offsets[slot], slot, width, 0 if place else one.step))
     return np.array(rows or [(0, 0, 8, 0)], loop.OPERAND)
+
+
+def _services(
+    entries: NDArray[np.void], quick: dict[int, Quick], layout: Layout, places: dict[str, int]
+) -> NDArray[np.int64]:
+    """The constants of services, whose places go into the entries."""
+    rows: list[int] = []
+    starts: dict[int, int] = {}
+    for number, one in quick.items():
+        if one.service is None:
+            continue
+        starts[number] = len(rows)
+        entries[number]["kernel"] = places[one.service.name]
+        for constant in one.service.constants:
+            if isinstance(constant, int):
+                rows.append(constant)
+            elif isinstance(constant, Place):
+                rows.append(layout.offsets[constant.slot])
+            else:
+                slot = layout.sink if constant.slot < 0 else constant.slot
+                rows += (layout.offsets[slot], slot)
+    constants = np.array(rows or [0], np.int64)
+    for number, start in starts.items():
+        entries[number]["constants"] = constants.ctypes.data + 8 * start
+    return constants
 
 
 def _operands(entry: np.void, layout: Layout, one: _Chosen | None, instruction: Instruction) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,17 +21,15 @@ _PIECES = np.dtype("V16")
 
 @dataclass(frozen=True)
 class Plan:
-    """Where the pieces of a box come from, behind its first byte, and where they go to, behind the destination; None
-    for pieces in order. ``span``: bytes from the first to the last that is read.
+    """Where each piece of the destination comes from, behind the first byte of the box; None for pieces in order.
+    ``span``: bytes from the first to the last that is read.
     """
 
     size: int
     span: int
     source: NDArray[np.int64] | None
-    target: NDArray[np.int64] | None
 
 
-@lru_cache(maxsize=256)
 def plan_of(tensor: TensorMap, phase: int) -> Plan | None:
     """The plan for a tensor's boxes at destinations whose address has the low bits ``phase``, which are all that the
     swizzle looks at; None when a box cannot be moved in pieces.
@@ -44,20 +41,18 @@ def plan_of(tensor: TensorMap, phase: int) -> Plan | None:
     if rows.length % PIECE or (source % PIECE).any() or rows.filled:
         return None
     within = np.arange(0, rows.length, PIECE)
-    order = np.argsort(target, kind="stable")
-    read = (source[order][:, None] + within).ravel()
+    read = (source[np.argsort(target, kind="stable")][:, None] + within).ravel()
     size = tensor.box_bytes
     written = swizzled(np.arange(phase, phase + size, PIECE, dtype=np.int64), tensor.swizzle) - phase
-    straight = np.arange(0, size, PIECE)
-    return Plan(
-        size,
-        int(read.max()) + PIECE,
-        None if np.array_equal(read, straight) else read // PIECE,
-        None if np.array_equal(written, straight) else written // PIECE,
-    )
+    order = np.argsort(written)
+    if not np.array_equal(written[order], np.arange(0, size, PIECE)):
+        return None
+    read = read[order] // PIECE
+    straight = np.array_equal(read, np.arange(size // PIECE))
+    return Plan(size, int(read.max() + 1) * PIECE, None if straight else read)
 
 
-_PHASES = 1024
+PHASES = 1024
 """Bytes after which every swizzle repeats."""
 
 
@@ -72,7 +67,7 @@ def move_tile(cta: CompiledCta, load: TileLoad) -> bool:
             return False
         if dimension:
             first += at * tensor.strides[dimension - 1]
-    plan = plan_of(tensor, load.destination % _PHASES)
+    plan = cta.workshop.plan(tensor, load.destination % PHASES)
     if plan is None:
         return False
     allocation = cta.memory.find(first, plan.span)
@@ -83,12 +78,10 @@ def move_tile(cta: CompiledCta, load: TileLoad) -> bool:
     start = first - allocation.address
     pieces = allocation.data[start : start + plan.span].view(_PIECES)
     into = cta.shared.data[offset : offset + plan.size].view(_PIECES)
-    if plan.source is not None:
-        pieces = pieces[plan.source]
-    if plan.target is None:
+    if plan.source is None:
         into[:] = pieces
     else:
-        into[plan.target] = pieces
+        np.take(pieces, plan.source, out=into, mode="clip")
     granules = slice(offset // cta.granule, (offset + plan.size) // cta.granule)
     cta.write_shared_shadow(granules, load.agent, load.clock, load.warp, load.instruction)
     if not barrier.complete_tx(plan.size, load.clock):

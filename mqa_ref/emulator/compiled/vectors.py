@@ -63,9 +63,9 @@ def integers(b: ir.IRBuilder, numbers: Value) -> Value:
 def load_lanes(b: ir.IRBuilder, pointer: Value, bits: int, count: int = GROUP) -> Value:
     """A register, or a part of it; predicates are bytes in memory and truth values here."""
     if bits == 1:
-        stored = b.load(pointer, typ=vector(8, count), align=count)
+        stored = b.load(pointer, typ=vector(8, count), align=min(count, ALIGNMENT))
         return b.icmp_unsigned("!=", stored, splat(0, 8, count))
-    return b.load(pointer, typ=vector(bits, count), align=count * bits // 8)
+    return b.load(pointer, typ=vector(bits, count), align=min(count * bits // 8, ALIGNMENT))
 
 
 def store_lanes(b: ir.IRBuilder, pointer: Value, value: Value, bits: int, active: Value | None) -> None:
@@ -73,7 +73,7 @@ def store_lanes(b: ir.IRBuilder, pointer: Value, value: Value, bits: int, active
     count = value.type.count
     if bits == 1:
         value, bits = b.zext(value, vector(8, count)), 8
-    align = count * bits // 8
+    align = min(count * bits // 8, ALIGNMENT)
     if active is not None:
         value = b.select(active, value, b.load(pointer, typ=vector(bits, count), align=align))
     b.store(value, pointer, align=align)

@@ -13,11 +13,17 @@ from numpy.typing import NDArray
 from mqa_ref.emulator.clocks import Clock
 from mqa_ref.emulator.compiled import loop
 from mqa_ref.emulator.compiled.layout import IN_FLIGHT, NEVER_WRITTEN, Registers
-from mqa_ref.emulator.warp import LANES, Fragment, Lanes, Mask, Warp
+from mqa_ref.emulator.lanes_of_warps import Lanes as LanesOfWarp
+from mqa_ref.emulator.warp import FULL, LANES, Fragment, Lanes, Mask, Warp
 
 if TYPE_CHECKING:
     from mqa_ref.emulator.compiled.table import Table
     from mqa_ref.emulator.cta import Cta
+
+
+MOST_SIGNALS, SIGNAL_WORDS = 64, 3
+"""How many signals of parts of a warp services note before Python must look, and the words of each: time, lanes, PTX
+line. Before them stands their number."""
 
 
 class Watched:
@@ -62,7 +68,11 @@ class Place:
         )
         self.frame[[loop.REGISTERS, loop.STATES, loop.TABLE, loop.OPERANDS]] = addresses
         self.frame[loop.SINK] = table.layout.sink
+        self.frame[[loop.STOP, loop.OTHER_COUNTER]] = loop.NOWHERE
         self.frame_words = memoryview(self.frame)  # type: ignore[arg-type]
+        signals = np.zeros(1 + SIGNAL_WORDS * MOST_SIGNALS, np.int64)
+        self.frame[loop.SIGNALS] = signals.ctypes.data
+        self.signals = memoryview(signals)  # type: ignore[arg-type]
         self.frame_address = self.frame.ctypes.data
 
 
@@ -99,8 +109,54 @@ class FlatWarp(Warp):
         self.words, self.states = place.words, place.states
         self.frame_words, self.frame_address = place.frame_words, place.frame_address
         self.active_bits = NEVER_WRITTEN
+        self.frame_words[loop.OPEN] = not cta.grid.overlaps
+        self.signals = place.signals
+        self.clock_address = self.frame_words[loop.CLOCK]
         super().__init__(cta, index, place.registers, clock)  # type: ignore[arg-type]
         self.watched = place.watched  # type: ignore[assignment]
+
+    @property
+    def past_grid_wait(self) -> bool:
+        """May the warp read global memory? Known to services, too."""
+        return bool(self.frame_words[loop.OPEN])
+
+    @past_grid_wait.setter
+    def past_grid_wait(self, past: bool) -> None:
+        self.frame_words[loop.OPEN] = past or not self.cta.grid.overlaps
+
+    @property
+    def lanes(self) -> LanesOfWarp:
+        """Signals and accesses of parts of the warp; what services have noted is taken over first."""
+        count = self.signals[0]
+        if count:
+            noted = self.signals[1 : 1 + SIGNAL_WORDS * count].tolist()
+            self.signals[0] = 0
+            for at in range(0, len(noted), SIGNAL_WORDS):
+                self.kept_lanes.signal(*noted[at : at + SIGNAL_WORDS])
+        return self.kept_lanes
+
+    @lanes.setter
+    def lanes(self, lanes: LanesOfWarp) -> None:
+        self.kept_lanes, self.signals[0] = lanes, 0
+
+    @property
+    def alive(self) -> Mask:
+        """The lanes that have not left. Services know whether these are all."""
+        return self.living
+
+    @alive.setter
+    def alive(self, lanes: Mask) -> None:
+        self.living = lanes
+        self.frame_words[loop.ALL_ALIVE] = lanes is FULL
+
+    @property
+    def stored(self) -> int:
+        """The time of the warp's last store to shared memory, or 0. Known to services, too."""
+        return int(self.frame_words[loop.STORED])
+
+    @stored.setter
+    def stored(self, time: int) -> None:
+        self.frame_words[loop.STORED] = time
 
     def put(self, index: int, value: Lanes) -> None:
         """Write a register for the active lanes."""
@@ -119,6 +175,10 @@ class FlatWarp(Warp):
         """The active lanes; fewer than ``active_bits`` under a guard."""
         return self.active_bits if self.mask is mask_of(self.active_bits) else bits_of(self.mask)
 
+    def active(self) -> int:
+        """See ``Warp.active``."""
+        return self._bits()
+
     def uninitialised(self, index: int) -> bool:
         """Would a read of this register by the active lanes see a value that was never written?"""
         state = self.states[index]
@@ -132,8 +192,11 @@ class FlatWarp(Warp):
         return np.array([state >> lane & 1 for lane in range(LANES)], np.bool_)
 
     def undefine(self, index: int, lanes: Mask) -> None:
-        """A register has no value for these lanes any more."""
-        self.states[index] = self.states[index] | bits_of(lanes)
+        """A register has no value for these lanes any more; it is as at the start when no lane has one."""
+        state = self.states[index] | bits_of(lanes)
+        self.states[index] = state
+        if state == NEVER_WRITTEN:
+            self.regs[index] = 0  # type: ignore[call-overload]
 
     def fly(self, indices: Iterable[int]) -> None:
         """These registers are being loaded."""
@@ -169,7 +232,6 @@ class FlatWarp(Warp):
         """Tell the frame where the warp stands. One other fragment that can run is left to machine code."""
         frame, others = self.frame_words, self.others
         frame[loop.COUNTER], frame[loop.LIMIT], frame[loop.ACTIVE] = self.pc, limit, self.active_bits
-        frame[loop.STOP] = frame[loop.OTHER_COUNTER] = loop.NOWHERE
         if not others:
             return
         if len(others) == 1 and others[0].waiting is None:
@@ -186,12 +248,16 @@ class FlatWarp(Warp):
         self.pc = frame[loop.COUNTER]
         if frame[loop.ACTIVE] != self.active_bits:
             self.set_bits(frame[loop.ACTIVE])
+        frame[loop.STOP] = loop.NOWHERE
         if frame[loop.OTHER_COUNTER] < loop.NOWHERE:
             bits = frame[loop.OTHER_ACTIVE]
             self.others.append(FlatFragment(frame[loop.OTHER_COUNTER], mask_of(bits), bits=bits))
+            frame[loop.OTHER_COUNTER] = loop.NOWHERE
 
     def reconverge(self) -> None:
         """See ``Warp.reconverge``."""
+        if self.waiting is None and not self.apart():
+            return
         if (
             len(self.others) == 1
             and self.others[0].pc == self.pc

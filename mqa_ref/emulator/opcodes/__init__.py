@@ -19,6 +19,11 @@ _FAMILIES = (
     "tensor_store",
     "wgmma",
     "more",
+    "integers",
+    "conversions",
+    "selection",
+    "carry",
+    "halves",
 )
 
 

@@ -170,26 +170,12 @@ def _register() -> None:
     rows.append(("and.pred", "pred", two, np.logical_and))
     rows += [("or.pred", "pred", two, np.logical_or), ("xor.pred", "pred", two, np.logical_xor)]
     rows.append(("not.pred", "pred", ("pred",), np.logical_not))
-    for target in (16, 32, 64):
-        for source in (16, 32, 64):
-            for sign in "su":
-                for kind in "su":
-                    function = _convert(source, target, sign == "s")
-                    rows.append(
-                        (
-                            f"cvt.{kind}{target}.{sign}{source}",
-                            f"{kind}{target}",
-                            (f"{sign}{source}",),
-                            function,
-                        )
-                    )
     lanewise(rows, section=_section, family=_family)
 
 
 _SECTIONS = {
     "Comparison and Selection Instructions": ("setp", "selp"),
     "Logic and Shift Instructions": ("and", "or", "xor", "not", "shl", "shr"),
-    "Data Movement and Conversion Instructions: cvt": ("cvt",),
 }
 
 
@@ -204,16 +190,8 @@ def _family(name: str) -> str:
     base, *modifiers = name.split(".")
     if base == "setp":
         return "setp.cmp.type"
-    if base == "cvt":
-        return "cvt.integer.integer"
     kept = [modifier for modifier in modifiers if modifier in ("lo", "wide", "pred")]
     return ".".join([base, *kept] if "pred" in kept else [base, *kept, "type"])
-
-
-def _convert(source: int, target: int, signed: bool) -> Function:
-    read = (_SIGNED if signed else WIDTH_TYPES)[source]
-    write = (_SIGNED if signed else WIDTH_TYPES)[target]
-    return lambda a: a.view(read).astype(write).view(WIDTH_TYPES[target])
 
 
 COMPARISONS: dict[str, Function] = {

@@ -29,7 +29,7 @@ def _funnel(*, left: bool, clamp: bool) -> Function:
     return run
 
 
-def _permute(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+def permute(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     """prmt.b32: each nibble of c picks one of the eight bytes of b:a; its top bit spreads that byte's sign."""
     both = a.astype(np.uint64) | b.astype(np.uint64) << np.uint64(32)
     out = np.zeros(a.shape, np.uint32)
@@ -135,7 +135,7 @@ def _register() -> None:
         for mode in ("wrap", "clamp")
     ]
     lanewise(shifts, section=_LOGIC, family=lambda name: "shf.side.mode.b32")
-    lanewise([("prmt.b32", "b32", ("b32", "b32", "b32"), _permute)], section=_MOVES)
+    lanewise([("prmt.b32", "b32", ("b32", "b32", "b32"), permute)], section=_MOVES)
     counts: Rows = []
     for width in (32, 64):
         kind = f"b{width}"

@@ -12,6 +12,7 @@ from mqa_ref.emulator.opcodes.arith import value
 from mqa_ref.emulator.opcodes.table import opcode
 from mqa_ref.emulator.ptx import Instruction
 from mqa_ref.emulator.sync import whole_warp
+from mqa_ref.emulator.tensor_order import AFTER, BEFORE, before
 from mqa_ref.emulator.warp import BLOCKED, EXITED, JUMPED, LANES, Wait, Warp
 
 _BARRIERS = "Parallel Synchronization and Communication Instructions"
@@ -80,12 +81,20 @@ def meet(warp: Warp, which: int, expected: int, instruction: Instruction) -> int
     """The whole warp arrives at a named barrier for ``expected`` threads, and goes on when they are there."""
     barrier = warp.cta.named_barrier(which, expected, warp, instruction)
     generation = barrier.generation
-    barrier.arrive(LANES, expected, warp.clock)
+    barrier.arrive(LANES, expected, warp.handed())
     warp.released()
-    warp.pc += 1
     if barrier.generation != generation:
+        warp.pc += 1
         warp.acquire(barrier.released)
         return JUMPED
+    return await_others(warp, which, expected, instruction)
+
+
+def await_others(warp: Warp, which: int, expected: int, instruction: Instruction) -> int:
+    """The warp, which has arrived at a named barrier, waits there for the rest of the ``expected`` threads."""
+    barrier = warp.cta.named[which]
+    generation = barrier.generation
+    warp.pc += 1
     warp.waiting = Wait(
         lambda: barrier.generation != generation,
         lambda w: w.acquire(barrier.released),
@@ -132,7 +141,7 @@ def _bar_arrive(decoder: Decoder, instruction: Instruction) -> Operation:
             return signal
         expected = int(value(warp, count, instruction)[0])
         which = int(value(warp, number, instruction)[0])
-        warp.cta.named_barrier(which, expected, warp, instruction).arrive(LANES, expected, warp.clock)
+        warp.cta.named_barrier(which, expected, warp, instruction).arrive(LANES, expected, warp.handed())
         warp.released()
         return None
 
@@ -178,6 +187,22 @@ def _proxy_fence(decoder: Decoder, instruction: Instruction) -> Operation:
     return run
 
 
+@opcode(BEFORE, section=_BARRIERS)
+def _before_fence(decoder: Decoder, instruction: Instruction) -> Operation:
+    """See ``tensor_order``."""
+
+    def run(warp: Warp) -> None:
+        before(warp.clock, warp.index)
+        warp.released()  # an access after the fence is told apart from one before it
+
+    return run
+
+
+@opcode(AFTER, section=_BARRIERS)
+def _after_fence(decoder: Decoder, instruction: Instruction) -> Operation:
+    return lambda warp: warp.order.after(warp.clock)
+
+
 _NO_VALUE = (
     "setmaxnreg.inc.sync.aligned.u32",
     "setmaxnreg.dec.sync.aligned.u32",
@@ -189,8 +214,6 @@ _NO_VALUE = (
     "fence.acq_rel.gpu",
     "membar.cta",
     "nanosleep.u32",
-    "tcgen05.fence::before_thread_sync",
-    "tcgen05.fence::after_thread_sync",
 )
 
 

@@ -23,7 +23,9 @@ def halves(value: Lanes, part: type[Any]) -> Lanes:
     return np.ascontiguousarray(value).view(part)
 
 
-def _packed(function: Function, part: type[Any], whole: type[Any]) -> Function:
+def packed(function: Function, part: type[Any], whole: type[Any]) -> Function:
+    """Apply a function to the parts of each register."""
+
     def run(*arguments: Lanes) -> Lanes:
         result = function(*[halves(a, part) for a in arguments])
         return np.ascontiguousarray(result, part).view(whole)
@@ -34,6 +36,12 @@ def _packed(function: Function, part: type[Any], whole: type[Any]) -> Function:
 def _negate(width: int) -> Function:
     sign = (np.uint16 if width == 16 else np.uint32)(1 << (width - 1))
     return lambda a: a ^ sign
+
+
+def _negative(a: Lanes) -> Lanes:
+    """neg.f32: any NaN gives the canonical one (PTX leaves its payload open; hw)."""
+    nan = (a & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
+    return np.where(nan, np.uint32(0x7FFFFFFF), a ^ np.uint32(0x80000000))
 
 
 def _pack_f16(high: Lanes, low: Lanes) -> Lanes:
@@ -52,9 +60,9 @@ def _register() -> None:
         for rounding in ("", "rn."):
             kinds: tuple[tuple[str, Function], ...] = (
                 ("f32", single),
-                ("f32x2", _packed(single, np.uint32, np.uint64)),
+                ("f32x2", packed(single, np.uint32, np.uint64)),
                 ("f16", half),
-                ("f16x2", _packed(half, np.uint16, np.uint32)),
+                ("f16x2", packed(half, np.uint16, np.uint32)),
             )
             rows += [(f"{name}.{rounding}{kind}", kind, (kind, kind), function) for kind, function in kinds]
     for rounding in ("", "rn."):
@@ -62,13 +70,13 @@ def _register() -> None:
             (f"sub.{rounding}f32", "f32", ("f32", "f32"), lambda a, b: numerics.add_f32(a, _negate(32)(b)))
         )
     rows.append(("fma.rn.f32", "f32", ("f32",) * 3, numerics.fma_f32))
-    rows.append(("fma.rn.f32x2", "f32x2", ("f32x2",) * 3, _packed(numerics.fma_f32, np.uint32, np.uint64)))
+    rows.append(("fma.rn.f32x2", "f32x2", ("f32x2",) * 3, packed(numerics.fma_f32, np.uint32, np.uint64)))
     rows.append(("fma.rn.f16", "f16", ("f16",) * 3, numerics.fma_f16))
-    rows.append(("fma.rn.f16x2", "f16x2", ("f16x2",) * 3, _packed(numerics.fma_f16, np.uint16, np.uint32)))
+    rows.append(("fma.rn.f16x2", "f16x2", ("f16x2",) * 3, packed(numerics.fma_f16, np.uint16, np.uint32)))
     rows.append(("max.f32", "f32", ("f32", "f32"), numerics.max_f32))
     rows.append(("max.f16", "f16", ("f16", "f16"), numerics.max_f16))
-    rows.append(("max.f16x2", "f16x2", ("f16x2", "f16x2"), _packed(numerics.max_f16, np.uint16, np.uint32)))
-    rows += [("abs.f32", "f32", ("f32",), numerics.abs_f32), ("neg.f32", "f32", ("f32",), _negate(32))]
+    rows.append(("max.f16x2", "f16x2", ("f16x2", "f16x2"), packed(numerics.max_f16, np.uint16, np.uint32)))
+    rows += [("abs.f32", "f32", ("f32",), numerics.abs_f32), ("neg.f32", "f32", ("f32",), _negative)]
     rows.append(("cvt.rn.f16.f32", "f16", ("f32",), numerics.cvt_f16_f32))
     rows.append(("cvt.rn.bf16.f32", "b16", ("f32",), numerics.cvt_bf16_f32))
     rows.append(("cvt.f32.f16", "f32", ("f16",), numerics.cvt_f32_f16))

@@ -67,7 +67,10 @@ def _warp_sync(decoder: Decoder, instruction: Instruction) -> Operation:
 
     def run(warp: Warp) -> int | None:
         there = meet(warp)
-        return there if isinstance(there, int) else None
+        if isinstance(there, int):
+            return there
+        warp.gathered()
+        return None
 
     return run
 

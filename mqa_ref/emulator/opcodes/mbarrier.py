@@ -55,7 +55,7 @@ def _inval(decoder: Decoder, instruction: Instruction) -> Operation:
 
 def arrive(warp: Warp, barrier: MBarrier, count: int, instruction: Instruction) -> None:
     """Arrive with the warp's clock; too many arrivals are a finding."""
-    if not barrier.arrive(warp.clock, count):
+    if not barrier.arrive(warp.handed(), count):
         name = warp.cta.barrier_name(barrier)
         message = f"{count} arrivals at {name}, which expects {barrier.pending} more in phase {barrier.phase}"
         warp.cta.report("mbarrier_over_arrival", message, warp, instruction)

@@ -226,6 +226,18 @@ def _register() -> None:
     for space in ("shared", "shared::cta"):
         _rows(f"ld.{space}", "", _ld("shared", hinted=False), "ld.shared[::cta][.vec].type", load=True)
         _rows(f"st.{space}", "", _st("shared", hinted=False), "st.shared[::cta][.vec].type", load=False)
+    for space in ("global", "shared", "shared::cta"):
+        plain = space.removesuffix("::cta")
+        _rows(
+            f"ld.volatile.{space}", "", _ld(plain, hinted=False), f"ld.volatile.{plain}[.vec].type", load=True
+        )
+        _rows(
+            f"st.volatile.{space}",
+            "",
+            _st(plain, hinted=False),
+            f"st.volatile.{plain}[.vec].type",
+            load=False,
+        )
     _rows("ld", "", _ld("generic", hinted=False), "ld[.vec].type (generic)", load=True)
     _rows("st", "", _st("generic", hinted=False), "st[.vec].type (generic)", load=False)
     _rows("ld.const", "", _ld("global", hinted=False), "ld.const[.vec].type", load=True)

@@ -97,7 +97,7 @@ def _identity(a: Lanes) -> Lanes:
 
 
 for _width in (16, 32, 64):
-    for _letter in "busf":
+    for _letter in "bus" if _width == 16 else "busf":  # mov.f16 does not exist
         _kind = f"{_letter}{_width}"
         _sources = (f"{_kind} or {{parts}}",)
         opcode(f"mov.{_kind}", result=_kind, sources=_sources, section=_SECTION, family="mov.type")(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mqa_ref.emulator.decode import OPCODES, Builder
-from mqa_ref.emulator.opcodes.recorded import RECORDED
+from mqa_ref.emulator.opcodes.recorded import is_recorded
 
 Types = tuple[str, ...]
 
@@ -53,7 +53,7 @@ def add(row: Row, build: Builder) -> None:
     """Put a row into the table; its standing is "hw" where it was recorded. A name can be there once."""
     if row.name in TABLE:
         raise AssertionError(f"opcode {row.name} is in the table twice")
-    TABLE[row.name] = replace(row, standing="hw") if row.name in RECORDED else row
+    TABLE[row.name] = replace(row, standing="hw") if is_recorded(row) else row
     OPCODES[row.name] = build
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mqa_ref.emulator.clocks import FENCED
 from mqa_ref.emulator.decode import Builder, Decoder, Operation
 from mqa_ref.emulator.opcodes.arith import value
 from mqa_ref.emulator.opcodes.memory import address_operand
@@ -16,6 +17,7 @@ from mqa_ref.emulator.opcodes.table import opcode
 from mqa_ref.emulator.products import Product, issue_commit, issue_product
 from mqa_ref.emulator.ptx import Instruction, Reg, Vec
 from mqa_ref.emulator.sync import whole_warp
+from mqa_ref.emulator.tensor_order import before
 from mqa_ref.emulator.tmem import COLUMNS, MIN_COLUMNS, PARTS, PendingLoad, TensorMemory
 from mqa_ref.emulator.warp import LANES, Warp
 
@@ -76,8 +78,13 @@ def _dealloc(decoder: Decoder, instruction: Instruction) -> Operation:
             return None
         for part in range(PARTS):
             granules = TensorMemory.granules(part, start, columns)
-            conflict = cta.tmem.shadow.free(granules, warp.clock)
-            if conflict is not None:
+            conflict = cta.tmem.shadow.free(granules, warp.index, warp.clock)
+            if conflict is None or conflict.kind == "apart":
+                cta.check_tmem(conflict, warp.clock, warp, instruction)
+                order = warp.order.of_free(warp.clock)
+                unfenced = cta.tmem.shadow.unordered(granules, order.ordered)
+                cta.check_fenced(unfenced, order, warp.clock, warp, instruction)
+            else:
                 message = f"tensor memory is freed while {cta.agent_name(conflict.agent)} may still use it"
                 cta.report("tmem_freed_in_use", message, warp, instruction)
             cta.tmem.shadow.forget(granules)
@@ -185,7 +192,8 @@ def _load(columns: int, pack: bool) -> Builder:
             where = TensorMemory.granules(part, start, span)
             if owned:
                 cta.read_tmem(warp, where, instruction)
-            warp.loads.append(PendingLoad(where, instruction, cta.tmem.shadow.stamp(where)))
+            stamp = cta.tmem.shadow.stamp(where)
+            warp.loads.append(PendingLoad(where, instruction, stamp, int(warp.clock[warp.index])))
             block = cta.tmem.data[part * LANES : (part + 1) * LANES, start : start + span]
             if pack:
                 block = block[:, 0::2] & np.uint32(0xFFFF) | block[:, 1::2] << np.uint32(16)
@@ -219,12 +227,22 @@ def _wait_load(decoder: Decoder, instruction: Instruction) -> Operation:
                 message = f"tensor memory {verb} between a tcgen05.ld and its tcgen05.wait::ld"
                 cta.report(kind, message, warp, load.instruction)
             elif cta.tmem.shadow.written(load.where):
-                cta.read_tmem(warp, load.where, load.instruction)
-        warp.loads.clear()
-        warp.landed()
+                again = cta.tmem.shadow.read(load.where, warp.index, warp.clock)
+                cta.check_tmem(again, warp.clock, warp, load.instruction)
+        loaded(warp)
         return None
 
     return run
+
+
+def loaded(warp: Warp) -> None:
+    """The loads of a warp are complete."""
+    fenced = all(load.clock <= warp.clock[FENCED + warp.index] for load in warp.loads)
+    if warp.loads and fenced:  # a fence between the loads and their wait
+        before(warp.clock, warp.index)
+        warp.released()
+    warp.loads.clear()
+    warp.landed()
 
 
 for _count in (1, 2, 4, 8, 16, 32, 64, 128):

@@ -39,7 +39,7 @@ def _store(columns: int) -> Builder:
                 return None
             if cta.check_tmem_owned(start, columns, warp, instruction):
                 where = TensorMemory.granules(part, start, columns)
-                cta.check_tmem(cta.tmem.shadow.write(where, warp.index, warp.clock), warp, instruction)
+                cta.write_tmem(where, (warp.index, warp.clock, warp.order), warp, instruction)
                 warp.stores.append((where, instruction))
             for column, source in enumerate(sources):
                 place = slice(part * LANES, (part + 1) * LANES), start + column
@@ -58,7 +58,8 @@ def _wait_store(decoder: Decoder, instruction: Instruction) -> Operation:
         if signal is not None:
             return signal
         for where, store in warp.stores:
-            warp.cta.check_tmem(warp.cta.tmem.shadow.write(where, warp.index, warp.clock), warp, store)
+            again = warp.cta.tmem.shadow.write(where, warp.index, warp.clock)
+            warp.cta.check_tmem(again, warp.clock, warp, store)
         warp.stores.clear()
         return None
 

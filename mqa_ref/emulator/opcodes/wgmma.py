@@ -1,4 +1,4 @@
-"""wgmma.mma_async of e4m3 operands in shared memory with fp32 accumulators, and the instructions around it.
+"""wgmma.mma_async of e4m3 operands in shared memory with fp32 or fp16 accumulators, and the instructions around it.
 
 Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". What they do: ``mqa_ref.emulator.wgmma``.
 """
@@ -31,10 +31,20 @@ def _sign(decoder: Decoder, instruction: Instruction, operand: Operand) -> bool:
     return operand.value == -1
 
 
+_OPERANDS = ("descriptor", "descriptor", "pred", "scale", "scale")
+
+
+@opcode(
+    *(f"wgmma.mma_async.sync.aligned.m64n{n}k32.f16.e4m3.e4m3" for n in range(8, 257, 8)),
+    result="{f16x2, ...}",
+    sources=_OPERANDS,
+    section=_SECTION,
+    family="wgmma.mma_async.sync.aligned.m64nNk32.f16.e4m3.e4m3",
+)
 @opcode(
     *(f"wgmma.mma_async.sync.aligned.m64n{n}k32.f32.e4m3.e4m3" for n in range(8, 257, 8)),
     result="{f32, ...}",
-    sources=("descriptor", "descriptor", "pred", "scale", "scale"),
+    sources=_OPERANDS,
     section=_SECTION,
     family="wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e4m3",
 )
@@ -45,7 +55,8 @@ def _mma(decoder: Decoder, instruction: Instruction) -> Operation:
         raise decoder.fail(
             instruction, "expected accumulators, two descriptors, scale-d, scale-a and scale-b"
         )
-    items = decoder.items(instruction, operands[0], n // 2)
+    halves = ".f16.e4m3" in instruction.opcode
+    items = decoder.items(instruction, operands[0], n // 4 if halves else n // 2)
     targets = [decoder.dst(instruction, item, 32) for item in items]
     if len(set(targets)) != len(targets) or min(targets) < 0:
         raise decoder.fail(instruction, "an accumulator is named twice, or is the sink")
@@ -56,7 +67,7 @@ def _mma(decoder: Decoder, instruction: Instruction) -> Operation:
     form = Form(
         instruction,
         n,
-        "fp32",
+        "fp16" if halves else "fp32",
         tuple(targets),
         _sign(decoder, instruction, operands[4]),
         _sign(decoder, instruction, operands[5]),

@@ -6,27 +6,15 @@ The copy of the kernel (``mqa_ref.kernel.own_copy``) with the edit in it is comp
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mqa_ref.errors import InputError, KernelError, Unsupported
+from mqa_ref.fuzz.edits import Fault, write_kernel
 from mqa_ref.fuzz.mutants.judge import Step, Verdict, climb
 from mqa_ref.fuzz.mutants.mutant import Mutant
-from mqa_ref.kernel.own_copy import CLASS, MAIN, PREFIX, own_copy
+from mqa_ref.kernel.own_copy import own_copy
 from mqa_ref.verification.worker import Limits, Worker
-
-
-@dataclass(frozen=True)
-class Fault:
-    """``what`` is wrong in ``module``; every ``old`` there becomes ``new``; ``times``: how many there are."""
-
-    what: str
-    module: str
-    old: str
-    new: str
-    times: int = 1
-
 
 # fmt: off
 FAULTS: Mapping[str, Fault] = {
@@ -149,7 +137,7 @@ def mutants() -> tuple[Mutant, ...]:
     texts = own_copy()
     made = []
     for name, fault in FAULTS.items():
-        text = texts[f"{PREFIX}{fault.module}.py"]
+        text = texts[fault.file]
         line = text[: text.find(fault.old)].count("\n") + 1
         made.append(
             Mutant(
@@ -170,33 +158,21 @@ def _words(text: str) -> str:
     return " ".join(text.split())
 
 
-def edited(name: str) -> dict[str, str]:
-    """File name -> text of the kernel with a fault in it. Raises ValueError when the place is not there, or not as
-    often as the table says."""
-    fault, texts = FAULTS[name], own_copy()
-    file = f"{PREFIX}{fault.module}.py"
-    if texts[file].count(fault.old) != fault.times:
-        raise ValueError(
-            f"{name}: {fault.old!r} is {texts[file].count(fault.old)} times in {file}, not {fault.times}"
-        )
-    texts[file] = texts[file].replace(fault.old, fault.new)
-    return texts
-
-
 def judge(mutant: Mutant, steps: Sequence[Step], limits: Limits) -> Verdict:
     """Compile the copy with the fault, and run it up the ladder in a process of its own. What does not compile is
     refused."""
-    with TemporaryDirectory(prefix="mqa-mutant-") as folder:
-        for file, text in edited(mutant.operator).items():
-            (Path(folder) / file).write_text(text, encoding="utf-8")
-        with Worker(f"{Path(folder) / MAIN}:{CLASS}", limits) as worker:
-            try:
-                subject = steps[0].rung.subject
-                shape = {name: getattr(subject.problem, name) for name in _STATIC}
-                worker.compile(shape, subject.flow)
-            except (InputError, KernelError, Unsupported) as error:
-                return Verdict(mutant.id, "refused", signs=(type(error).__name__,), message=str(error)[:240])
-            return climb(mutant.id, worker.launch, steps)
+    faults = [FAULTS[mutant.operator]]
+    with (
+        TemporaryDirectory(prefix="mqa-mutant-") as folder,
+        Worker(write_kernel(Path(folder), faults), limits) as worker,
+    ):
+        try:
+            subject = steps[0].rung.subject
+            shape = {name: getattr(subject.problem, name) for name in _STATIC}
+            worker.compile(shape, subject.flow)
+        except (InputError, KernelError, Unsupported) as error:
+            return Verdict(mutant.id, "refused", signs=(type(error).__name__,), message=str(error)[:240])
+        return climb(mutant.id, worker.launch, steps)
 
 
 _STATIC = ("page", "heads", "head_dim", "next_n", "num_sms")

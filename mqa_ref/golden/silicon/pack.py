@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from mqa_ref.golden.silicon.operands import OPERATIONS
 from mqa_ref.golden.silicon.programs import PROGRAMS
 from mqa_ref.golden.silicon.store import RECORDINGS, SUFFIX, Recording, encode
+from mqa_ref.golden.silicon.values import tensors_of
 
 
 def recordings(raw: dict[str, NDArray[Any]]) -> list[Recording]:
-    """One recording for each operation, one for the products, one for the programs."""
+    """One recording for each operation, one for the products, one for the programs, one for single instructions."""
     facts = json.loads(raw["facts"].tobytes())
     made = [
         Recording(name.replace("_", "-"), {"result": raw[f"operation.{name}"]}, facts) for name in OPERATIONS
@@ -31,6 +32,8 @@ def recordings(raw: dict[str, NDArray[Any]]) -> list[Recording]:
         if program.tile is not None:
             programs[f"{program.name}.map"] = raw[f"map.{program.name}"]
     made.append(Recording("programs", programs, facts))
+    words = {name.removeprefix("value."): raw[name] for name in sorted(raw) if name.startswith("value.")}
+    made.append(Recording("values", tensors_of(words), facts))
     return made
 
 

@@ -28,9 +28,22 @@ from mqa_ref.golden.silicon.bodies import (
     select,
     tile_body,
 )
+from mqa_ref.golden.silicon.bodies_accesses import PARAMETER, SLOT, TYPES, accesses
+from mqa_ref.golden.silicon.bodies_accesses import THREADS as ACCESS_THREADS
 from mqa_ref.golden.silicon.bodies_groups import Matrix, signs, two_groups
 from mqa_ref.golden.silicon.bodies_groups import chain as products_along_k
 from mqa_ref.golden.silicon.bodies_lanes import ACROSS, BITS, GENERIC, NUMBERED
+from mqa_ref.golden.silicon.bodies_nvcc import (
+    HINTS,
+    LEAVE,
+    PHASES_CTA,
+    RING_CTA,
+    RING_ORDERED,
+    VOLATILE,
+    carries,
+    hinted_tile,
+    together,
+)
 
 PROLOGUE = """.version 8.6
 .target sm_90a
@@ -38,7 +51,7 @@ PROLOGUE = """.version 8.6
 .extern .shared .align 1024 .b8 dyn[];
 .visible .entry kernel(.param .u64 in_ptr, .param .u64 out_ptr, .param .align 64 .b8 map[128])
 .reqntid {threads}
-{{
+{directives}{{
 .reg .pred %p<16>;
 .reg .b16 %h<16>;
 .reg .b32 %r<64>;
@@ -55,7 +68,8 @@ shr.u32 %r62, %r60, 5;
 
 @dataclass(frozen=True)
 class Program:
-    """One program; ``words`` random 64-bit words are its input."""
+    """One program; ``words`` random 64-bit words are its input. ``parameter``: what the parameter ``map`` holds where
+    there is no tile."""
 
     name: str
     body: str
@@ -64,11 +78,14 @@ class Program:
     words: int = 128
     shared: int = 16384
     tile: Tile | None = None
+    parameter: bytes = bytes(128)
+    directives: str = ""
 
     @property
     def ptx(self) -> str:
         """The whole PTX text."""
-        return PROLOGUE.format(threads=self.threads, slot=self.slot) + self.body + "\nret;\n}\n"
+        prologue = PROLOGUE.format(threads=self.threads, slot=self.slot, directives=self.directives)
+        return prologue + self.body + "\nret;\n}\n"
 
 
 _BYTES_3D = Tile(1, (128, 20, 3), (144, 2960), (128, 16, 1), 3)
@@ -171,6 +188,58 @@ LANES: tuple[Program, ...] = (
     Program("tile-swizzle-32", tile_body(_FLOATS_32, [(0, 0), (4, 7), (20, 10)]), words=450, tile=_FLOATS_32),
 )
 
+NVCC: tuple[Program, ...] = (
+    *(
+        Program(
+            f"accesses-{number}",
+            accesses(TYPES[start : start + 10]),
+            threads=ACCESS_THREADS,
+            slot=SLOT * len(TYPES[start : start + 10]),
+            words=256,
+            parameter=PARAMETER,
+        )
+        for number, start in enumerate(range(0, len(TYPES), 10))
+    ),
+    Program("ring-cta", LOAD_TWO + RING_CTA),
+    Program("ring-ordered", LOAD_TWO + RING_ORDERED),
+    Program("mbarrier-phases-cta", LOAD_TWO + PHASES_CTA),
+    Program(
+        "tile-hinted-3d",
+        hinted_tile(_BYTES_3D, [(0, 0, 0), (0, 12, 2), (0, -5, 1)], "shared::cluster.global"),
+        words=1200,
+        tile=_BYTES_3D,
+    ),
+    Program(
+        "tile-hinted-2d",
+        hinted_tile(_FLOATS_2D, [(0, 0), (8, 6), (-4, -1)], "shared::cluster.global"),
+        words=200,
+        tile=_FLOATS_2D,
+    ),
+    Program(
+        "tile-cta-3d",
+        hinted_tile(_BYTES_3D, [(0, 2, 0), (0, 9, 2), (0, -3, 1)], "shared::cta.global.tile"),
+        words=1200,
+        tile=_BYTES_3D,
+    ),
+    Program(
+        "tile-cta-2d",
+        hinted_tile(_FLOATS_2D, [(0, 1), (4, 6), (-8, -1)], "shared::cta.global.tile"),
+        words=200,
+        tile=_FLOATS_2D,
+    ),
+    Program(
+        "hints", HINTS.replace("LOADS", LOAD_TWO), tile=_FLOATS_2D, words=200, directives=".maxnreg 96\n"
+    ),
+    Program("lanes-leave", LOAD_TWO + LEAVE, slot=16),
+    Program("lanes-reduce", LOAD_TWO + together()),
+)
+AWAITED: tuple[Program, ...] = (
+    Program("carries", LOAD_TWO + carries()),
+    Program("volatile", LOAD_TWO + VOLATILE),
+    Program("ring-ordered-cta", LOAD_TWO + RING_ORDERED.replace(".shared.b64", ".shared::cta.b64")),
+)
+"""Without a recording yet; the next run of tools/record/record.py brings them."""
+
 PROGRAMS: tuple[Program, ...] = (
     Program("two-operands", chain([f"{name} %r3, %r1, %r2;" for name in TWO])),
     Program("shifts", chain([f"and.b32 %r4, %r2, 63;\n{name} %r3, %r1, %r4;" for name in SHIFTS])),
@@ -207,6 +276,8 @@ PROGRAMS: tuple[Program, ...] = (
     ),
     *GROUPS,
     *LANES,
+    *NVCC,
+    *AWAITED,
 )
 
 

@@ -30,6 +30,7 @@ _SM100_TMEM_STAGES = 3
 _SPLITS_PER_CHUNK = 4
 _SWIZZLE_ALIGNMENT = 1024
 _TYPES = {"fp32": "float", "bf16": "cutlass::bfloat16_t"}
+OUTPUTS = tuple(_TYPES)
 
 
 def _align(value: int, to: int) -> int:
@@ -57,7 +58,7 @@ class Shape:
                 ("next_n", problem.next_n, NEXT_N),
                 ("accumulator", flow.acc, ("fp32",)),
                 ("epilogue", flow.epi, ("fp32",)),
-                ("output", flow.out, tuple(_TYPES)),
+                ("output", flow.out, OUTPUTS),
             )
             if value not in served
         ]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from mqa_ref import cachedir
+from mqa_ref import objectcode
 from mqa_ref.reference.fused.block import Shape
 from mqa_ref.reference.fused.program import ARGUMENTS, NAME, program
 
@@ -18,7 +18,6 @@ _NEEDED = {"x86_64": ("avx2", "fma", "f16c")}
 """By architecture, what a processor must have: without it LLVM would call a library for fma and fp16. Others could do
 as well, but nobody has run it there."""
 _LOCK = threading.Lock()
-_KIND = "fused"
 
 
 @cache
@@ -44,34 +43,13 @@ def function(shape: Shape) -> Callable[..., None]:
 @cache
 def _build(shape: Shape) -> tuple[Callable[..., None], Any]:
     """The function, and the engine that owns its code."""
-    import llvmlite
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    triple, cpu = llvm.get_process_triple(), llvm.get_host_cpu_name()
-    features = llvm.get_host_cpu_features().flatten()
-    target = llvm.Target.from_triple(triple).create_target_machine(
-        cpu=cpu, features=features, opt=3, reloc="pic", codemodel="small"
-    )
-    text = program(shape)
-    key = cachedir.key_of(text, llvmlite.__version__, repr(llvm.llvm_version_info), triple, cpu, features)
-    known = cachedir.load(_KIND, key)
-    code = known.blobs["object"] if known else _compile(llvm, target, text)
-    if known is None:
-        cachedir.store(_KIND, key, cachedir.Entry({"shape": str(shape), "cpu": cpu}, {"object": code}))
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
+    engine = objectcode.link("fused", program(shape), objectcode.Way("scalar code", 3, _passes))
     kind = ctypes.CFUNCTYPE(None, *(_C_TYPES[kind] for kind, _ in ARGUMENTS))
     return kind(engine.get_function_address(NAME)), engine
 
 
-def _compile(llvm: Any, target: Any, text: str) -> bytes:
-    module = llvm.parse_assembly(text)
-    module.verify()
+def _passes(llvm: Any, module: Any, target: Any) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = False
     builder = llvm.create_pass_builder(target, options)
     builder.getModulePassManager().run(module, builder)
-    return bytes(target.emit_object(module))

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mqa_ref import numerics
-from mqa_ref.emulator.clocks import Shadow, new_clock
+from mqa_ref.emulator.clocks import GATHERED, Shadow, new_clock
 from mqa_ref.emulator.compiled import multiply, native
 from mqa_ref.emulator.compiled.shadows import FastShadow, address_of
 
@@ -107,11 +107,16 @@ def test_shadow() -> None:
         clock[agent] += 1
         if draw.random() < 0.6:
             np.maximum(clock, clocks[int(draw.integers(3))], out=clock)
+        if draw.random() < 0.7:
+            clock[GATHERED + agent] = clock[agent]
         first = int(draw.integers(38))
         where: Any = slice(first, int(draw.integers(first + 1, 41)))
         if draw.random() < 0.2:
             where = np.arange(where.start, where.stop, 2)
-        kind = draw.choice(["read", "write", "free", "forget", "clear"], p=[0.595, 0.3, 0.09, 0.01, 0.005])
+        kind = draw.choice(
+            ["read", "write", "free", "unordered", "late", "forget", "clear"],
+            p=[0.595, 0.25, 0.05, 0.04, 0.05, 0.01, 0.005],
+        )
         if kind == "clear":
             plain = Shadow(40, 4)
             fast.clear()
@@ -120,10 +125,11 @@ def test_shadow() -> None:
             plain.forget(where)
             fast.forget(where)
             continue
-        arguments = (where, clock) if kind == "free" else (where, agent, clock)
+        arguments: Any = {"late": (where, clock, "write-read"), "unordered": (where, clock)}
+        arguments = arguments.get(kind, (where, agent, clock))
         expected, found = getattr(plain, kind)(*arguments), getattr(fast, kind)(*arguments)
         assert found == expected
         conflicts.add(None if expected is None else expected.kind)
         for name in ("writer", "write_clock", "reads"):
             assert np.array_equal(getattr(fast, name), getattr(plain, name))
-    assert conflicts == {None, "uninitialised", "write-read", "write-write", "read-write"}
+    assert conflicts == {None, "uninitialised", "write-read", "write-write", "read-write", "apart"}
