@@ -1,7 +1,7 @@
 """Integer arithmetic of extended precision: sums, differences and products that leave and take a carry.
 
 Source: PTX ISA, "Extended-Precision Integer Arithmetic Instructions". The carry of each lane is kept in a register that
-no program can name; it is 0 before anything has set it, where the ISA leaves it open. Standing: doc.
+no program can name; it is 0 before anything has set it, where the ISA leaves it open. Standing: doc, and hw.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """fp16 instructions beyond the kernels' own: differences, signs, minima; and copysign of fp32.
 
 Source: PTX ISA, "Half Precision Floating-Point Instructions", "copysign". Every rounding is
-``mqa_ref.numerics``'s. Standing: doc; that abs and neg give the canonical NaN is taken over from fp32.
+``mqa_ref.numerics``'s. Standing: doc, and hw where recorded, as the canonical NaN of abs and neg is.
 """
 
 from __future__ import annotations

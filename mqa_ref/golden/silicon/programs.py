@@ -232,14 +232,10 @@ NVCC: tuple[Program, ...] = (
     ),
     Program("lanes-leave", LOAD_TWO + LEAVE, slot=16),
     Program("lanes-reduce", LOAD_TWO + together()),
-)
-AWAITED: tuple[Program, ...] = (
     Program("carries", LOAD_TWO + carries()),
     Program("volatile", LOAD_TWO + VOLATILE),
     Program("ring-ordered-cta", LOAD_TWO + RING_ORDERED.replace(".shared.b64", ".shared::cta.b64")),
 )
-"""Without a recording yet; the next run of tools/record/record.py brings them."""
-
 PROGRAMS: tuple[Program, ...] = (
     Program("two-operands", chain([f"{name} %r3, %r1, %r2;" for name in TWO])),
     Program("shifts", chain([f"and.b32 %r4, %r2, 63;\n{name} %r3, %r1, %r4;" for name in SHIFTS])),
@@ -277,7 +273,6 @@ PROGRAMS: tuple[Program, ...] = (
     *GROUPS,
     *LANES,
     *NVCC,
-    *AWAITED,
 )
 
 

@@ -31,7 +31,6 @@ SPELLED: dict[str, list[str]] = json.loads(Path(__file__).with_name("spelled.jso
 EVERY = sorted(set().union(*SPELLED.values()))
 WITNESSED = accesses.NAMES | tiles.NAMES | control.NAMES | tensor.NAMES
 WITHOUT_RECORDING = {
-    "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64": "recorded with either modifier, not with both",
     "trap": "a GPU ends the whole grid and gives no result",
 }
 
