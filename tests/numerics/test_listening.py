@@ -38,7 +38,11 @@ def test_nobody_listens_after_an_error_and_the_outer_one_listens_again() -> None
     told: list[str] = []
 
     def noting(who: str) -> Any:
-        return lambda name, arguments, named, result: told.append(who) or result
+        def note(name: str, arguments: Any, named: Any, result: Any) -> Any:
+            told.append(who)
+            return result
+
+        return note
 
     def fail() -> None:
         scalar.abs_f32(ONE)

@@ -41,6 +41,6 @@ def test_what_is_said_of_an_operand() -> None:
         (fault,) = caught.value.faults
         assert str(fault) == f"a: got {got}, expected an array of uint32 codes or one Python int of 32 bits"
     with pytest.raises(InputError) as caught:
-        ops16.add_f16(0, np.zeros(1, np.uint32))  # type: ignore[arg-type]
+        ops16.add_f16(0, np.zeros(1, np.uint32))
     (fault,) = caught.value.faults
     assert str(fault) == "b: got dtype uint32, expected an array of uint16 codes or one Python int of 16 bits"
