@@ -62,12 +62,14 @@ def code(text: str, arch: Arch) -> emulator.Code:
     ],
 )
 def test_the_kernels_write_it(arch: Arch, next_n: int, ctas: int) -> None:
+    """SM90's lanes read the sums that other lanes stored, and no __syncwarp lies between (docs/findings.md)."""
+    found = {"lanes_not_gathered"} if arch == "sm_90a" else set()
     for lengths in LENGTHS:
         given_problem = problem(lengths, next_n, ctas)
         text, launch = describe_metadata(given_problem, arch)
         outcome, table = run_raw(code(text, arch), launch, machine="sm90", budget=200_000)
         assert table.data.view(np.int32).reshape(-1, 2).tolist() == metadata(given_problem, arch).tolist()
-        assert not outcome.findings
+        assert {finding.kind for finding in outcome.findings} == found
 
 
 def test_32_empty_rows_make_the_sm90_kernel_read_what_nobody_wrote() -> None:
@@ -75,7 +77,7 @@ def test_32_empty_rows_make_the_sm90_kernel_read_what_nobody_wrote() -> None:
     given_problem = problem((0,) * 32, 1)
     text, launch = describe_metadata(given_problem, "sm_90a")
     outcome, table = run_raw(code(text, "sm_90a"), launch, machine="sm90", budget=200_000)
-    assert {finding.kind for finding in outcome.findings} == {"uninitialised_shared"}
+    assert {finding.kind for finding in outcome.findings} == {"uninitialised_shared", "lanes_not_gathered"}
     assert table.data.view(np.int32).reshape(-1, 2).tolist() == [[32, 0]] * (CTAS + 1)
 
 
