@@ -21,6 +21,8 @@ from mqa_ref.errors import EmulatorError
 
 Operation = Callable[[Warp], int | None]
 WIDTH_TYPES: dict[int, type[Any]] = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+SPECIAL_BITS = 32
+"""Of every special register that is modelled (PTX ISA, "Special Registers")."""
 _ODD_WIDTHS = {"pred": 1, "f16x2": 32, "bf16x2": 32, "f32x2": 64, "bf16": 16}
 _TARGETS = {"wgmma": "sm_90", "tcgen05": "sm_10"}
 _TAKE_THEIR_GUARD = ("bra", "ret", "exit", "trap")
@@ -110,6 +112,9 @@ class Decoder:
         if isinstance(operand, Imm):
             return self.constant(operand.value, width)
         if isinstance(operand, Special):
+            if width != SPECIAL_BITS:
+                why = f"{operand.name} has {SPECIAL_BITS} bits, expected {width}"
+                raise self.fail(instruction, why)
             return self.special(operand.name)
         if isinstance(operand, Symbol):
             return self.constant(self.address_of(instruction, operand.name) + operand.offset, width)
@@ -175,8 +180,9 @@ def _guarded(operation: Operation, instruction: Instruction, guard_register: Reg
 
 
 def _store_bytes(name: str) -> int:
-    """Bytes of one element of a store to shared memory; 4 for every other opcode."""
-    return int(name.rsplit(".", 1)[-1][1:]) // 8 if name.startswith("st.shared") else 4
+    """Bytes of one element of a store that may go to shared memory, a generic one too; 4 for every other opcode."""
+    base, *modifiers = name.split(".")
+    return width_of(modifiers[-1]) // 8 if base == "st" and "global" not in modifiers else 4
 
 
 _ENDS = ("ret", "ret.uni", "exit", "trap", "bra", "bra.uni")

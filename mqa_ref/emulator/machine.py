@@ -25,6 +25,8 @@ from mqa_ref.numerics.environment import check_environment
 
 MAX_SHARED_BYTES = 232448
 """Dynamic shared memory a CTA can have on SM100 (CUDA C++ Programming Guide, "Technical Specifications")."""
+MAX_THREADS = 1024
+"""Threads that a CTA can have (the same table); vector clocks have room for so many warps, and no more."""
 TENSOR_MAP_BYTES = 128
 
 
@@ -57,6 +59,8 @@ class Grid:
         self._thread_registers: dict[tuple[str, int], Lanes] = {}
         required = code.program.required_threads
         threads = call.block[0] * call.block[1] * call.block[2]
+        if threads > MAX_THREADS:
+            raise EmulatorError(f"launched with {threads} threads a CTA, at most {MAX_THREADS} can be")
         if required is not None and threads != required:
             raise EmulatorError(f"launched with {threads} threads a CTA, the PTX requires {required}")
         limit = code.program.max_threads

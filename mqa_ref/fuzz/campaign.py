@@ -203,6 +203,8 @@ def check_campaign(
             faults.append(Fault("check", repr(name), "one of " + ", ".join(PROPERTIES)))
     if bug and bug not in BUGS:
         faults.append(Fault("bug", repr(bug), "one of " + ", ".join(BUGS)))
+    elif bug and BUGS[bug].source and kernel != "builtin":
+        faults.append(Fault("bug", repr(bug), "kernel 'builtin', whose source it is in"))
     if faults:
         raise InputError(faults)
     if on != "emulator" and orders:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,8 +26,6 @@ from mqa_ref.reference import SUM_ORDERS, own_order_bounds, reference_logits
 from mqa_ref.verification.ledger import Ledger
 from mqa_ref.verification.runner import Launcher, launcher
 from mqa_ref.verification.worker import Limits
-
-Wrap = Callable[[Launcher], Launcher]
 
 
 @dataclass(frozen=True)
@@ -152,7 +149,7 @@ def _anywhere(text: str) -> Ledger:
     other launch."""
     ledger = Ledger.model_validate_json(text)
     known = [
-        one if set(one.cases) & set(PROPERTIES) else one.model_copy(update={"cases": []})
+        one if one.cases and any(map(one.in_case, PROPERTIES)) else one.model_copy(update={"cases": []})
         for one in ledger.known
     ]
     return Ledger(known=known)

@@ -106,8 +106,8 @@ def palette(
     ``options``: whether the kernel's options are drawn too.
 
     Each shape serves four blocks, so that two blocks compile one shape anew. The values of each part of a shape take
-    turns, in an order that is drawn for each round of turns, so that a short campaign sees all of them; the rest is by
-    chance.
+    turns, those of all but the flow in an order that is drawn for each round of turns, so that a short campaign sees
+    all of them; the rest is by chance.
     """
     first = block // LANES // STRETCH * LANES + block % LANES
     drawn = partial(_shape, seed, flows=flows, options=options, pages=pages, heads=heads)
@@ -133,6 +133,8 @@ def _shape(
 ) -> Shape:
     """The shape of a number."""
     pair = _turn(f"heads/{seed}", number, heads)
+    # Of an even number of flows each row of blocks would keep to one half, and steered blocks are all of one row.
+    shift = 0 if len(flows) % LANES else number // len(flows)
     round_, place = divmod(number, CROWDED)
     crowded = place == _PLACES[int(below(f"crowded/{seed}/{round_}", 1, len(_PLACES))[0])]
     sms = _turn(f"many/{seed}", round_, MANY_SMS) if crowded else _turn(f"few/{seed}", number, FEW_SMS)
@@ -141,7 +143,7 @@ def _shape(
         heads=pair[0],
         next_n=pair[1],
         num_sms=sms,
-        flow=flows[number % len(flows)],
+        flow=flows[(number + shift) % len(flows)],
         options=drawn_options(f"shape/{seed}/{number}", pair[0]) if options else (),
     )
 

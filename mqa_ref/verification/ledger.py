@@ -52,14 +52,15 @@ class Known(BaseModel):
         source = self.source is None or (
             finding.source is not None and fnmatchcase(finding.source, self.source)
         )
-        return source and self._in_case(case) and finding.kind == self.kind and self.speaks_of(kernel)
+        return source and self.in_case(case) and finding.kind == self.kind and self.speaks_of(kernel)
 
-    def _in_case(self, case: str) -> bool:
+    def in_case(self, case: str) -> bool:
+        """Whether this is known of a problem, or a property, of that name."""
         return not self.cases or any(fnmatchcase(case, pattern) for pattern in self.cases)
 
     def expected(self, kernel: str, ran: set[str]) -> bool:
         """Whether a run of these cases must show it."""
-        return self.always and self.speaks_of(kernel) and any(map(self._in_case, ran))
+        return self.always and self.speaks_of(kernel) and any(map(self.in_case, ran))
 
 
 class Ledger(BaseModel):

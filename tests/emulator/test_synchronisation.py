@@ -183,15 +183,21 @@ def test_arrive_then_sync(bench: Any) -> None:
     assert ran.words().tolist() == [77] * 32 + [0] * 32
 
 
-def test_neighbouring_bytes_are_different_places(bench: Any) -> None:
+@pytest.mark.parametrize(
+    "store",
+    ["st.shared.b16 [%r1]", "st.volatile.shared.b16 [%r1]", "st.shared::cta.b16 [%r1]", "st.b16 [%d1]"],
+)
+def test_neighbouring_bytes_are_different_places(bench: Any, store: str) -> None:
     """Two warps write the two halves of one word: no race, whatever the granule of other programs."""
-    body = """
+    body = f"""
     shl.b32 %r1, %r62, 1;
     add.s32 %r1, %r1, %r61;
     and.b32 %r2, %r60, 31;
     setp.eq.u32 %p1, %r2, 0;
     cvt.u16.u32 %h1, %r60;
-    @%p1 st.shared.b16 [%r1], %h1;
+    cvt.u64.u32 %d1, %r1;
+    cvta.shared.u64 %d1, %d1;
+    @%p1 {store}, %h1;
     bar.sync 0;
     ld.shared.b32 %r3, [%r61];
     st.global.b32 [%d62], %r3;

@@ -155,6 +155,15 @@ def test_a_shape_serves_four_blocks_and_values_take_turns() -> None:
     assert max(shape.num_sms for shape in shapes) >= 132
 
 
+@pytest.mark.parametrize("count", range(1, 10))
+def test_steered_blocks_see_every_flow(count: int) -> None:
+    """Every fourth block is steered, and blocks take turns in two rows of shapes."""
+    flows = FLOWS[:count]
+    for first in range(4):
+        seen = {shape.flow for block in range(first, 80, 4) for shape in palette(9, block, flows)}
+        assert seen == set(flows)
+
+
 def test_a_kernel_is_drawn_what_it_serves() -> None:
     """DeepGEMM's two kernels refuse every other shape before a launch, and every schedule but their own."""
     campaign = check_campaign(kernel="deepgemm@sm_100a", seed=3)
@@ -171,6 +180,13 @@ def test_every_fault_of_a_request_at_once() -> None:
     assert {fault.argument for fault in caught.value.faults} == {"kernel", "flow", "seed", "check", "bug"}
     with pytest.raises(Unsupported):
         check_campaign(flow="fp16-fp32-fp32")
+
+
+def test_a_fault_in_the_builtin_source_is_put_into_no_other_kernel() -> None:
+    with pytest.raises(InputError) as caught:
+        check_campaign(kernel="json:JSONDecoder", bug="peer-04")
+    assert [fault.argument for fault in caught.value.faults] == ["bug"]
+    assert check_campaign(kernel="json:JSONDecoder", bug="peer-16").bug == "peer-16"
 
 
 def test_a_foreign_kernel_gets_no_options() -> None:

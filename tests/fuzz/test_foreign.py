@@ -89,7 +89,8 @@ def test_what_is_known_of_stale_schedules_is_known_of_no_other_launch() -> None:
         told = reference_launch(problem, flow, **how)
         return replace(told, findings=(Finding("hang", "error", "it hangs", source="kernel.py:3"),))
 
-    assert known_names(launch, "hang", Description(), "stale_schedule") == {"finding:hang@kernel.py:3"}
+    for case in ("stale_schedule", "stale_*"):
+        assert known_names(launch, "hang", Description(), case) == {"finding:hang@kernel.py:3"}
 
 
 def known_names(launch: Any, kind: str, description: Description, case: str = "one-token") -> set[str]:

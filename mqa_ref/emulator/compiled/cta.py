@@ -26,6 +26,7 @@ from mqa_ref.emulator.copies import TileLoad
 from mqa_ref.emulator.cta import Cta
 from mqa_ref.emulator.descriptors import decode_instruction, decode_matrix
 from mqa_ref.emulator.memory import Allocation
+from mqa_ref.emulator.opcodes.carry import CARRY
 from mqa_ref.emulator.ptx import Instruction
 from mqa_ref.emulator.tensormap import TensorMap
 from mqa_ref.emulator.tmem import COLUMNS, LANE_COUNT, PARTS, TensorPipe
@@ -66,8 +67,8 @@ class Operands:
 
 
 class Workshop:
-    """What the CTAs of one grid share: the table and the register files. ``placed``: the special registers that differ
-    from CTA to CTA, and where they are kept."""
+    """What the CTAs of one grid share: the table and the register files. ``placed``: the special registers that are not
+    the same at the start of each CTA, the carry because the last one wrote it, and where they are kept."""
 
     def __init__(self, grid: Grid) -> None:
         self.table = table_of(grid.code)
@@ -75,7 +76,7 @@ class Workshop:
         self.files = RegisterFiles(self.table.layout, block // LANES, grid.parameters)
         self.placed: list[tuple[str, int]] = []
         for name, slot in grid.code.specials.items():
-            if name.startswith("%ctaid"):
+            if name.startswith("%ctaid") or name == CARRY:
                 self.placed.append((name, slot))
                 continue
             for warp, registers in enumerate(self.files.registers):

@@ -39,10 +39,11 @@ class _Check:
         self.share = body.word(record, c.SHARE)
 
     def bad(self, address: Value) -> Value:
-        """Is the access out of bounds or misaligned?"""
+        """Is the access out of bounds or misaligned? Differences, for a sum could pass the top of the addresses."""
         b = self.body.b
         low = b.icmp_unsigned("<", address, self.start)
-        high = b.icmp_unsigned(">", b.add(address, LONG(self.size)), self.end)
+        past = b.icmp_unsigned(">", address, self.end)
+        high = b.or_(past, b.icmp_unsigned("<", b.sub(self.end, address), LONG(self.size)))
         odd = b.icmp_unsigned("!=", b.and_(address, LONG(self.size - 1)), LONG(0))
         return b.or_(b.or_(low, high), odd)
 

@@ -31,8 +31,8 @@ def _load(count: int, bits: int) -> Define:
         length = b.select(uniform, LONG(size), LONG(size * LANES))
         end = b.add(offset, length)
         body.decline_if(b.icmp_unsigned("!=", b.and_(address, LONG(size - 1)), LONG(0)))
-        body.decline_if(b.icmp_signed("<", offset, LONG(0)))
-        body.decline_if(b.icmp_signed(">", end, body.of_context(c.SHARED_BYTES)))
+        for place in (offset, end):  # both: an address in a 64-bit register can be so high that the end wraps
+            body.decline_if(b.icmp_unsigned(">", place, body.of_context(c.SHARED_BYTES)))
         _check(body, offset, end)
         data = b.gep(body.of_context(c.SHARED, POINTER), [offset], source_etype=BYTE)
         with b.if_then(uniform):
