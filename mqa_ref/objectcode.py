@@ -1,8 +1,8 @@
 """Machine code of this computer from LLVM text: compiled once, kept on disk (``cachedir``), linked in each process.
 
-An object is known by the text it was made from, how, by which LLVM and for which processor: another version of the
-project has other texts, so nothing stale can be found. Entries are written whole or not at all, which several
-processes may do at once.
+An object is known by the text it was made from, the name of the way, the LLVM and the processor: another version of
+the project has other texts, so nothing stale can be found, if a way whose passes change gets another name. Entries are
+written whole or not at all, which several processes may do at once.
 """
 
 from __future__ import annotations
