@@ -8,34 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.emulator.opcodes.twins_bits import field, funnel, insert
+
 DATA = np.random.Generator(np.random.Philox(7)).integers(0, 2**32, 64, np.uint32)
 LOAD = "mul.wide.u32 %d1, %r60, 8;\nadd.s64 %d1, %d60, %d1;\nld.global.v2.b32 {%r1, %r2}, [%d1];\n"
 PAIRS = [(int(a), int(b)) for a, b in DATA.reshape(32, 2)]
-ONES = 0xFFFFFFFF
-
-
-def field(a: int, position: int, length: int, width: int, *, signed: bool) -> int:
-    """PTX ISA, "bfe"."""
-    top = width - 1
-    at, count = position & 255, length & 255
-    sign = 0 if not signed or count == 0 else a >> min(at + count - 1, top) & 1
-    return sum((a >> (at + i) & 1 if i < count and at + i <= top else sign) << i for i in range(width))
-
-
-def insert(a: int, b: int, position: int, length: int, width: int) -> int:
-    """PTX ISA, "bfi"."""
-    at, count = position & 255, length & 255
-    for i in range(count):
-        if at + i < width:
-            b = b & ~(1 << (at + i)) | (a >> i & 1) << (at + i)
-    return b
-
-
-def funnel(a: int, b: int, by: int, *, left: bool) -> int:
-    """PTX ISA, "shf", ``by`` from 0 to 32."""
-    return (b << by | a >> (32 - by)) & ONES if left else (b << (32 - by) | a >> by) & ONES
-
-
 CASES: dict[str, Callable[[int, int], int]] = {
     "bfe.u32 %r3, %r1, %r6, %r7;": lambda a, b: field(a, b & 63, b >> 8 & 63, 32, signed=False),
     "bfe.s32 %r3, %r1, %r6, %r7;": lambda a, b: field(a, b & 63, b >> 8 & 63, 32, signed=True),

@@ -12,7 +12,6 @@ from mqa_ref.emulator.compiled.services import (
     WAITS,
     Body,
     Define,
-    first_bits,
 )
 from mqa_ref.emulator.compiled.vectors import BYTE, LANES, LONG, POINTER, Value, each
 from mqa_ref.emulator.compiled.warp import MOST_SIGNALS, SIGNAL_WORDS
@@ -135,7 +134,7 @@ def _arrive(*, expects: bool, counted: bool) -> Define:
         some_left = b.icmp_unsigned("==", body.of_frame(loop.ALL_ALIVE), LONG(0))
         body.decline_if(b.and_(notes, b.or_(full, some_left)))
         record = _mbarrier(body)
-        lanes = first_bits(b, b.module, body.active)
+        lanes = body.active_lanes()
         argument = body.value(1) if counted else LONG(1)
         count = lanes if expects else b.mul(lanes, argument)
         pending, tx = body.word(record, c.PENDING), body.word(record, c.TX)

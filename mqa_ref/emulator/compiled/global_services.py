@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from mqa_ref.emulator.compiled import context as c
 from mqa_ref.emulator.compiled import loop
-from mqa_ref.emulator.compiled.services import TARGET_WORDS, TRUTH, Body, Define, first_bits
+from mqa_ref.emulator.compiled.services import SHAPES, TARGET_WORDS, TRUTH, Body, Define
 from mqa_ref.emulator.compiled.vectors import BYTE, LANES, LONG, POINTER, WORD, Value, each
 from mqa_ref.emulator.memory import FIRST_ADDRESS, SPACING
 
@@ -107,7 +107,7 @@ def _store(count: int, bits: int) -> Define:
 
     def define(body: Body) -> None:
         b = body.b
-        lanes = first_bits(b, b.module, body.active)
+        lanes = body.active_lanes()
         apart = b.icmp_unsigned("!=", body.found, LONG(loop.IN_A_ROW))
         body.decline_if(b.and_(apart, b.icmp_unsigned(">", lanes, LONG(1))))
         address = b.add(body.value(0), body.constant(OFFSET))
@@ -123,7 +123,7 @@ def _store(count: int, bits: int) -> Define:
         checks = b.icmp_unsigned("!=", body.of_context(c.CHECKS), LONG(0))
         with b.if_then(checks), each(b, length) as number:
             body.decline_if(shadow.clashes(b.add(first, number)))
-        begin = b.zext(b.call(_trailing_zeros(b.module), [body.active, TRUTH(0)]), LONG)
+        begin = b.zext(b.cttz(body.active, TRUTH(0)), LONG)
         registers = body.of_frame(loop.REGISTERS, POINTER)
         with each(b, lanes) as lane:
             for number in range(count):
@@ -182,12 +182,6 @@ class _Written:
         b.store(b.trunc(line, WORD), self._at(c.LINE, byte, WORD))
 
 
-def _trailing_zeros(module: ir.Module) -> Value:
-    name = "llvm.cttz.i32"
-    found = module.globals.get(name)
-    return found or ir.Function(module, ir.FunctionType(WORD, [WORD, TRUTH]), name)
-
-
 @contextmanager
 def _lanes(body: Body) -> Iterator[tuple[Value, Value]]:
     """A loop over the active lanes: the number of each and its address."""
@@ -202,6 +196,5 @@ def _lanes(body: Body) -> Iterator[tuple[Value, Value]]:
 
 def services() -> dict[str, Define]:
     """Name -> how it is written."""
-    shapes = [(n, bits) for n in (1, 2, 4) for bits in (8, 16, 32, 64) if n * bits <= 128]
-    rows = {f"ld.global.{count}x{bits}": _load(count, bits) for count, bits in shapes}
-    return rows | {f"st.global.{count}x{bits}": _store(count, bits) for count, bits in shapes}
+    rows = {f"ld.global.{count}x{bits}": _load(count, bits) for count, bits in SHAPES}
+    return rows | {f"st.global.{count}x{bits}": _store(count, bits) for count, bits in SHAPES}

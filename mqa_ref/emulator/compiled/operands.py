@@ -32,7 +32,7 @@ def text() -> str:
     varied, gaps = scratch(b, WORD), scratch(b, WORD)
     b.store(WORD(0), varied)
     b.store(WORD(1), gaps)
-    lane = b.call(_trailing_zeros(module), [active, ir.IntType(1)(0)])
+    lane = b.cttz(active, ir.IntType(1)(0))
     need = b.or_(b.zext(active, LONG), LONG(-1 << LANES))
     present, done = b.append_basic_block(), b.append_basic_block()
     b.cbranch(b.icmp_signed("==", count, WORD(0)), done, present)
@@ -87,7 +87,3 @@ def _gaps(b: ir.IRBuilder, lanes: Value, first: Value, lane: Value, active: Valu
     shifted = b.lshr(active, lane)
     holes = b.and_(shifted, b.add(shifted, WORD(1)))
     return b.or_(b.and_(wrong, active), holes)
-
-
-def _trailing_zeros(module: ir.Module) -> Value:
-    return ir.Function(module, ir.FunctionType(WORD, [WORD, ir.IntType(1)]), "llvm.cttz.i32")

@@ -34,6 +34,8 @@ from mqa_ref.emulator.compiled.vectors import (
 DECLINED, EXECUTED, WAITS, LEAVES = range(4)
 """What a service says: nothing was done; go on behind the instruction; it is executed and the warp waits, or leaves."""
 TRUTH = ir.IntType(1)
+SHAPES = tuple((count, bits) for count in (1, 2, 4) for bits in (8, 16, 32, 64) if count * bits <= 128)
+"""Loads and stores of one lane: how many elements, of how many bits."""
 TARGET_WORDS = 2
 """Constants that name a destination: the offset of the register in the file, and its number."""
 
@@ -84,6 +86,10 @@ class Body:
     def value(self, number: int) -> Value:
         """An operand in the first active lane."""
         return self.word(self.values, number)
+
+    def active_lanes(self) -> Value:
+        """How many lanes are active."""
+        return self.b.zext(self.b.ctpop(self.active), LONG)
 
     def of_frame(self, word: int, kind: ir.Type = LONG) -> Value:
         """A word of the frame."""
@@ -194,15 +200,6 @@ def define(function: ir.Function, name: str) -> None:
 def kind() -> ir.FunctionType:
     """The type of services."""
     return ir.FunctionType(LONG, [POINTER, POINTER, LONG, WORD])
-
-
-def first_bits(b: ir.IRBuilder, module: ir.Module, active: Value) -> Value:
-    """How many lanes are active, as 64 bits."""
-    name = "llvm.ctpop.i32"
-    function = module.globals.get(name)
-    if function is None:
-        function = ir.Function(module, ir.FunctionType(WORD, [WORD]), name)
-    return b.zext(b.call(function, [active]), LONG)
 
 
 def ones() -> Value:

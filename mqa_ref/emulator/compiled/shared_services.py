@@ -6,7 +6,7 @@ from llvmlite import ir
 
 from mqa_ref.emulator.compiled import context as c
 from mqa_ref.emulator.compiled import loop
-from mqa_ref.emulator.compiled.services import TARGET_WORDS, Body, Define
+from mqa_ref.emulator.compiled.services import SHAPES, TARGET_WORDS, Body, Define
 from mqa_ref.emulator.compiled.shadow_code import at, field, gathered, now, unready
 from mqa_ref.emulator.compiled.vectors import BYTE, LANES, LONG, POINTER, WORD, Value, each
 from mqa_ref.emulator.memory import SHARED_BASE
@@ -76,5 +76,4 @@ def _check(body: Body, offset: Value, end: Value) -> None:
 
 def services() -> dict[str, Define]:
     """Name -> how it is written."""
-    shapes = [(n, bits) for n in (1, 2, 4) for bits in (8, 16, 32, 64) if n * bits <= 128]
-    return {f"ld.shared.{count}x{bits}": _load(count, bits) for count, bits in shapes}
+    return {f"ld.shared.{count}x{bits}": _load(count, bits) for count, bits in SHAPES}

@@ -52,16 +52,6 @@ def high(width: int, *, signed: bool) -> Function:
     return run
 
 
-def _high_add(width: int, *, signed: bool) -> Function:
-    multiply = high(width, signed=signed)
-
-    def run(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-        total: Lanes = multiply(a, b) + c
-        return total
-
-    return run
-
-
 def divide(width: int, *, signed: bool, remainder: bool) -> Function:
     """Quotient toward zero, or the remainder with the sign of the dividend; of magnitudes, so that the most negative
     number has one."""
@@ -119,6 +109,8 @@ def _product_24(*, signed: bool, upper: bool) -> Function:
 
 
 def _added(product: Function) -> Function:
+    """mad: a product, and a third operand added to it."""
+
     def run(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
         total: Lanes = product(a, b) + c
         return total
@@ -227,7 +219,7 @@ def _of_width(width: int) -> Rows:
         kind, signed = f"{sign}{width}", sign == "s"
         two, three = (kind, kind), (kind, kind, kind)
         rows.append((f"mul.hi.{kind}", kind, two, high(width, signed=signed)))
-        rows.append((f"mad.hi.{kind}", kind, three, _high_add(width, signed=signed)))
+        rows.append((f"mad.hi.{kind}", kind, three, _added(high(width, signed=signed))))
         rows.append((f"div.{kind}", kind, two, divide(width, signed=signed, remainder=False)))
         rows.append((f"rem.{kind}", kind, two, divide(width, signed=signed, remainder=True)))
         rows.append((f"sad.{kind}", kind, three, _difference(width, signed=signed)))
